@@ -63,4 +63,9 @@ def approvals_view(found: ApprovalsReport) -> RenderableType:
 def _state(item: ApprovalItem, now: float) -> str:
     if item.until is not None:
         return f"waits, {length(max(0.0, item.until - now))} left"
-    return f"lapsed: {item.lapsed}" if item.state is ApprovalState.LAPSED else f"{item.state.value} by {item.who}"
+    if item.state is ApprovalState.LAPSED:
+        return f"lapsed: {item.lapsed}"
+    told = f"{item.state.value} by {item.who}"
+    if item.state is ApprovalState.APPROVED and not (item.is_proposed or item.is_begun):
+        told += f"; no longer proposed since {instant_text(item.proposed_last)}: it counts if it is proposed again"
+    return told

@@ -108,7 +108,7 @@ class DaemonPast:
         self._server = server
 
     def history(self, verb: str | None, limit: int, since: float) -> HistoryReport:
-        return self._server.get("/history", HistoryReport, verb=verb, limit=_at_most(limit), since=since)
+        return self._server.get("/history", HistoryReport, verb=verb, cycles=_at_most(limit), since=since)
 
     def cycles(self, limit: int, since: float) -> Sequence[CycleLine]:
         return self._server.get("/cycles", Cycles, limit=_at_most(limit), since=since).items

@@ -47,7 +47,7 @@ from htas.ports import StorePort
 from htas.sandbox.world import World
 from htas.web.api import api_routes
 from htas.web.pages import page_routes
-from htas.web.seat import Seat, Seen
+from htas.web.seat import DUMP, Seat, Seen
 from htas.web.sent import RequestRefusedError
 
 LOOPBACK = "127.0.0.1"
@@ -99,6 +99,7 @@ class Entrance:
 
 def serve(seat: Seat, port: int) -> tuple[Listener, str]:
     """The pages and the API on loopback, and the link that opens them. Raises PermanentError."""
+    seat.is_entered_once = True
     gate, sessions = OneSecret(token_urlsafe(24)), Sessions()
     entrance = Entrance(gate, sessions)
     routes = [
@@ -151,7 +152,7 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
         proposals=tuple(each for each in made.proposals if not each.launches),
         unplaced=placed.unplaced,
     )
-    seat = Seat("dump", lambda: present.policy, None, lambda: now)
+    seat = Seat(DUMP, lambda: present.policy, None, lambda: now)
     seat.observe(Seen(snapshot, made))
     return seat
 
@@ -177,8 +178,8 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
-HOURS, ASKING_H = 10.0, 249 / 60
-"""How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
+HOURS, ASKING_H = 10.0, 244 / 60
+"""How much of the day is played at once: of `mode: approve` until after a burst, when five proposals wait."""
 
 
 class Played:

@@ -12,10 +12,14 @@ from htas.model.approvals import ApprovalState, Asked
 from htas.model.modes import Approval, Otherwise
 from htas.model.money import price_text
 
+PROPOSED_S = 120.0
+"""What no plan has had for so long is not proposed any more; what is about nodes, once they were judged without it."""
+
 
 class ApprovalItem(msgspec.Struct, frozen=True):
     """One question. `until`: when silence counts as `otherwise`; `who` said what it is, and when. `proposed_last` is
-    when a plan last had it: a yes to what none has any more is carried out only if it is proposed again.
+    when a plan last had it, and `is_proposed` whether that is so still: a yes to what no plan has any more counts if it
+    is proposed again for the same pods.
     """
 
     id: str
@@ -31,6 +35,9 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     said_at: float | None
     who: str
     proposed_last: float
+    is_proposed: bool = True
+    is_begun: bool = False
+    """A yes that has been acted on."""
     lapsed: str = ""
     """Of a yes that came to nothing: why."""
 
@@ -60,13 +67,23 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
 
 
-def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency: str, now: float) -> ApprovalsReport:
+def approvals_report(
+    asked: Iterable[Asked], approval: Approval | None, currency: str, now: float, judged_at: float = 0.0
+) -> ApprovalsReport:
+    """`judged_at`: when nodes were judged last."""
     rules = approval or Approval()
-    items = [_item(each, rules, currency) for each in asked] if approval is not None else []
+    known = list(asked) if approval is not None else []
+    now = max([now, *(each.proposed_last for each in known)])  # a cycle may have ended since somebody looked
+    items = [_item(each, rules, currency, _is_proposed(each, now, judged_at)) for each in known]
     return ApprovalsReport(approval is not None, currency, rules.otherwise, items, now)
 
 
-def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
+def _is_proposed(each: Asked, now: float, judged_at: float) -> bool:
+    is_judged_since = bool(each.question.nodes) and each.proposed_last < judged_at
+    return now - each.proposed_last <= PROPOSED_S and not is_judged_since
+
+
+def _item(each: Asked, approval: Approval, currency: str, is_proposed: bool) -> ApprovalItem:
     what, is_waiting = each.question, each.state is ApprovalState.WAITING
     return ApprovalItem(
         id=what.id,
@@ -82,5 +99,7 @@ def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
         said_at=each.said_at,
         who=each.who,
         proposed_last=each.proposed_last,
+        is_proposed=is_proposed,
+        is_begun=each.is_used,
         lapsed=each.lapsed,
     )

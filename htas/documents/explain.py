@@ -210,14 +210,17 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
 def _why_it_stays(
     node: Node, pods: Sequence[Pod], snapshot: ClusterSnapshot, plan: Plan, policy: Policy
 ) -> Iterator[str]:
-    """The reason that the plan tells, and beside it all others: what was lifted first would show the next."""
+    """The reason that the plan tells, and beside it all others: what was lifted first would show the next.
+
+    A plan may be of a moment ago: the same reason with another figure is no other.
+    """
     kept = [item for item in plan.kept if item.node == node.name]
     if not kept:
         return
     yield from (f"stays: {item.reason.value}: {item.message}" for item in kept)
-    told = {(item.reason, item.message) for item in kept}
+    told = {item.reason for item in kept}
     also = of_node(node, snapshot, plan, policy)
-    yield from (f"also: {item.reason}: {item.message}" for item in also if (item.reason, item.message) not in told)
+    yield from (f"also: {item.reason}: {item.message}" for item in also if item.reason not in told)
     if is_control_plane(node):
         yield f"also: {CONTROL_PLANE}: {OF_CONTROL_PLANE}"
         return

@@ -19,6 +19,8 @@ from htas.profiler.history import Entry
 
 MOST_CYCLES = 1_000
 """That a daemon tells of in one answer: each is read with its snapshot. A store keeps 20,000."""
+MOST_ENTRIES = 100_000
+"""In one answer: a cycle that binds 50,000 pods has as many."""
 
 
 class CycleLine(msgspec.Struct, frozen=True):

@@ -51,7 +51,7 @@ def month_of(bills: Iterable[Bill], billing: Billing, now: float) -> Month:
     lasted = last.until - last.since
     return Month(
         name=datetime.fromtimestamp(window.since, UTC).strftime("%Y-%m"),
-        so_far=accounts.total(known, billing, now, Window(window.since, now)),
+        so_far=accounts.total(known, billing, now, window),
         mean=accounts.total(known, billing, now, last) / lasted if lasted > 0 else 0.0,
         left_s=max(0.0, window.until - now),
     )

@@ -28,6 +28,8 @@ from htas.ports import ConflictError, NotFoundError
 
 GONE_S = 900.0
 """What no plan has proposed for so long is forgotten: longer than any stage's period, and than a look at a group."""
+SHOWN_S = 3600.0
+"""So long somebody who said yes is told that it came to nothing."""
 NOBODY = "nobody"
 
 
@@ -43,6 +45,8 @@ class Approvals:
         self._now = now
         self._lock = Lock()
         self._asked: dict[str, Asked] = {}
+        self._lapsed: dict[str, Asked] = {}
+        """Yes that came to nothing, of late. The same may be asked again meanwhile."""
         self._said: list[Outcome] = []
         """What was said since the last cycle."""
         self._handed: dict[str, frozenset[tuple[Action, str]]] = {}
@@ -93,7 +97,7 @@ class Approvals:
     def asked(self) -> list[Asked]:
         """What waits, the longest first, and then what was said of late, the newest first."""
         with self._lock:
-            found = list(self._asked.values())
+            found = [*self._asked.values(), *self._lapsed.values()]
         return sorted(found, key=_waiting_first)
 
     def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]:
@@ -105,12 +109,13 @@ class Approvals:
         with self._lock:
             waiting = {key for key, each in self._asked.items() if each.state is ApprovalState.WAITING}
             chosen = list(dict.fromkeys(ids)) or sorted(waiting)
-            missing = [key for key in chosen if key not in self._asked]
+            known = self._lapsed | self._asked
+            missing = [key for key in chosen if key not in known]
             if missing:
                 raise NotFoundError(f"{', '.join(missing)}: waits for no word (any more)")
-            others = [key for key in chosen if self._asked[key].state not in (ApprovalState.WAITING, state)]
+            others = [key for key in chosen if known[key].state not in (ApprovalState.WAITING, state)]
             if others:
-                raise ConflictError("; ".join(f"{key}: {_stands(self._asked[key])}" for key in others))
+                raise ConflictError("; ".join(f"{key}: {_stands(known[key])}" for key in others))
             found = [
                 self._say(key, state, who, self._now(), currency) if key in waiting else self._asked[key]
                 for key in chosen
@@ -126,16 +131,22 @@ class Approvals:
         """
         with self._lock:
             said = {key: each for key, each in self._asked.items() if each.state is not ApprovalState.WAITING}
-            self._asked |= {each.question.id: each for each in asked} | said
+            for each in asked:
+                into = self._lapsed if each.state is ApprovalState.LAPSED else self._asked
+                into[each.question.id] = each
+            self._asked |= said
 
     # Inside, under the lock.
 
     def _take_in(self, proposed: dict[str, Question], now: float, currency: str) -> list[Outcome]:
-        """Note what is proposed now; what is so for the first time is told."""
+        """Note what is proposed now; what is so for the first time is told, instead of what waited about its nodes."""
         outcomes = []
         for key, question in proposed.items():
             before = self._asked.get(key)
-            if before is None or self._is_used_up(before, question):
+            if before is None or _is_used_up(before, question):
+                if before is not None and not before.is_used:
+                    outcomes.append(self._lapse(before, "more pods would leave: it is asked about anew", now, currency))
+                self._replace(question, proposed)
                 self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
                 message = f"waits for a word: {question.told(currency)}"
                 outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
@@ -151,11 +162,18 @@ class Approvals:
             if not self._asked[key].question.is_under_way:
                 self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=True)
 
-    def _is_used_up(self, before: Asked, question: Question) -> bool:
-        """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
-        is_more = not set(question.pods) <= set(before.question.pods)
-        is_over = before.is_used or before.state is ApprovalState.LAPSED
-        return is_over or (before.state is ApprovalState.APPROVED and is_more)
+    def _replace(self, question: Question, proposed: Collection[str]) -> None:
+        """Forget what waits about the same nodes: one that is to be replaced is not to be emptied into others."""
+        for key, each in list(self._asked.items()):
+            if key not in proposed and each.state is ApprovalState.WAITING and each.question.nodes & question.nodes:
+                del self._asked[key]
+
+    def _lapse(self, each: Asked, why: str, now: float, currency: str) -> Outcome:
+        """Tell, and show for a while, that a yes came to nothing."""
+        key = each.question.id
+        self._lapsed[key] = msgspec.structs.replace(each, state=ApprovalState.LAPSED, said_at=now, lapsed=why)
+        message = f"lapsed, {why}: {each.question.told(currency)}"
+        return Outcome(Action.APPROVE, key, OutcomeStatus.DROPPED, message, target=each.who)
 
     def _out_of_patience(
         self, approval: Approval, proposed: Collection[str], now: float, currency: str
@@ -188,28 +206,28 @@ class Approvals:
         to nothing so is told, and shown for a while.
         """
         now, outcomes = snapshot.taken_at, list[Outcome]()
+        self._lapsed = {key: each for key, each in self._lapsed.items() if now - (each.said_at or now) < SHOWN_S}
         for key, each in list(self._asked.items()):
             said_at = each.said_at if each.said_at is not None else now
-            if each.state in _OVER:
-                kept_s = approval.again_s if each.state is ApprovalState.REJECTED else GONE_S
-                why = "over" if now - said_at >= kept_s else ""
+            if each.state is ApprovalState.REJECTED:
+                why = "over" if now - said_at >= approval.again_s else ""
             elif each.is_used:
                 why = "done" if now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s else ""
             else:
-                why = each.question.gone(snapshot) or _stale(each, approval, now, is_proposed=key in proposed)
+                why = each.question.gone(snapshot) or ("" if key in proposed else each.question.left(snapshot))
+                why = why or _stale(each, approval, now, is_proposed=key in proposed)
             if not why:
                 continue
+            del self._asked[key]
             if each.state is ApprovalState.APPROVED and not each.is_used:
-                lapsed = msgspec.structs.replace(each, state=ApprovalState.LAPSED, said_at=now, lapsed=why)
-                self._asked[key] = lapsed
-                message = f"lapsed, {why}: {each.question.told(currency)}"
-                outcomes.append(Outcome(Action.APPROVE, key, OutcomeStatus.DROPPED, message, target=each.who))
-            else:
-                del self._asked[key]
+                outcomes.append(self._lapse(each, why, now, currency))
         return outcomes
 
 
-_OVER = (ApprovalState.REJECTED, ApprovalState.LAPSED)
+def _is_used_up(before: Asked, question: Question) -> bool:
+    """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
+    is_more = not set(question.pods) <= set(before.question.pods)
+    return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
 
 
 def _is_begun(outcome: Outcome) -> bool:

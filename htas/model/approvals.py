@@ -41,11 +41,16 @@ class Question(msgspec.Struct, frozen=True):
     is_under_way: bool = False
     """It has been begun, and each of its steps needs the same yes."""
 
+    @property
+    def nodes(self) -> frozenset[str]:
+        """That would be emptied."""
+        return frozenset(self.subject.split() if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE) else ())
+
     def gone(self, snapshot: ClusterSnapshot) -> str:
         """The first of its nodes, or the pod it is for, that is there no more; empty: all are."""
-        if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE):
+        if self.nodes:
             there = {node.name for node in snapshot.cluster.nodes}
-            return next((f"node {name} is gone" for name in self.subject.split() if name not in there), "")
+            return next((f"node {name} is gone" for name in sorted(self.nodes) if name not in there), "")
         if self.kind is QuestionKind.PREEMPT:
             pods = [pod for pod in snapshot.cluster.pods if pod.key == self.subject]
             if not pods:
@@ -53,6 +58,14 @@ class Question(msgspec.Struct, frozen=True):
             if pods[0].node is not None:
                 return f"pod {self.subject} waits no more"
         return ""
+
+    def left(self, snapshot: ClusterSnapshot) -> str:
+        """Whether all that would leave has done so by itself; of what a plan proposes now that is never asked."""
+        nodes, pods = self.nodes, set(self.pods)
+        if not nodes or not pods:
+            return ""
+        are_there = any(pod.node in nodes and pod.key in pods for pod in snapshot.cluster.pods)
+        return "" if are_there else "no pod that would have left is there any more"
 
     def told(self, currency: str) -> str:
         """`drain m1-a: 3 pods leave; underutilized, saves 0.10 USD/h`."""

@@ -39,7 +39,7 @@ from htas.web.reports.nodes import (
     pod_detail,
     pod_page,
 )
-from htas.web.seat import Picture, Seat
+from htas.web.seat import RECOMMEND, Picture, Seat
 
 PREFIX = "/api/v1"
 
@@ -126,8 +126,8 @@ def _explain_node(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
 def _history(seat: Seat, picture: Picture, asked: ApiRequest) -> HistoryReport:
     verb = known_verb(asked.query.verb)
     with seat.store()() as store:
-        found = list(entries(store.cycles(limit=asked.query.limit), verb, asked.query.since))
-    return HistoryReport(picture.policy.catalogue.currency, seat.present(), found)
+        found = list(entries(store.cycles(limit=asked.query.cycles), verb, asked.query.since))
+    return HistoryReport(picture.policy.catalogue.currency, seat.present(), found[-asked.query.limit :])
 
 
 def _cycles(seat: Seat, _: Picture, asked: ApiRequest) -> Cycles:
@@ -168,12 +168,16 @@ def _decisions(seat: Seat, picture: Picture, asked: ApiRequest) -> DecisionPage:
 
 
 def _recommendation(seat: Seat, picture: Picture, _: ApiRequest) -> RecommendationReport:
+    if seat.mode != RECOMMEND:
+        raise NotFoundError("nothing is recommended here: that is for mode recommend")
     return recommendation_report(picture.savings, picture.plan, picture.outcomes, seat.courses.points())
 
 
 def _approvals(seat: Seat, picture: Picture, _: ApiRequest) -> ApprovalsReport:
     asked = seat.approvals.asked() if seat.approvals is not None else []
-    return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at)
+    return approvals_report(
+        asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at, picture.judged_at
+    )
 
 
 def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport:
@@ -184,7 +188,7 @@ def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
     seat.renew()
-    return approvals_report(said, approval, currency, picture.at)
+    return approvals_report(said, approval, currency, picture.at, picture.judged_at)
 
 
 def _levers(_: Seat, picture: Picture, __: ApiRequest) -> Levers:
@@ -217,8 +221,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
     Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explain_pod, Explained, queries.OfExplain),
     Endpoint("/explain/node", "Why a node stays or goes", _explain_node, Explained, queries.OfExplain),
-    Endpoint("/history", "What was done and why, of the newest cycles on record", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
-    Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfHistory, turns=Work.READING, is_kept=False),
+    Endpoint("/history", "What was done and why, the newest entries (limit) of the newest cycles on record (cycles)", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
+    Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
     Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),

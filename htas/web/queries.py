@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from htas.documents.forms import CostBy, Sorted
-from htas.documents.history import MOST_CYCLES
+from htas.documents.history import MOST_CYCLES, MOST_ENTRIES
 
 Text = Annotated[str, msgspec.Meta(max_length=253)]
 Instant = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
@@ -58,6 +58,12 @@ class OfExplain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class OfHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verb: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ENTRIES)] = MOST_ENTRIES
+    cycles: Annotated[int, msgspec.Meta(ge=1, le=MOST_CYCLES)] = 100
+    since: Instant = 0.0
+
+
+class OfCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_CYCLES)] = 100
     since: Instant = 0.0
 

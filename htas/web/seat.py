@@ -15,7 +15,7 @@ from htas.documents.costs import Reading
 from htas.documents.figures import KnownFigures
 from htas.documents.nodes import pods_by_node
 from htas.documents.what_if import Changes, Simulated, simulated
-from htas.model.approvals import Asked
+from htas.model.approvals import ApprovalState, Asked, without
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.pods import Pod
@@ -28,7 +28,8 @@ from htas.ports import TransientError
 from htas.web.chronicle import Chronicle
 from htas.web.courses import Courses
 
-RECOMMEND = "recommend"
+RECOMMEND, DUMP = "recommend", "dump"
+"""Modes that touch nothing: what is planned would be done."""
 RENEW_S = 1.0
 """Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
 
@@ -69,6 +70,18 @@ class Picture:
     savings: Savings | None = None
     outcomes: tuple[Outcome, ...] = ()
     """Of the newest cycle; of a daemon that only recommends, what it would do."""
+    asked: tuple[Asked, ...] = ()
+    """What waits for a word, and what was said."""
+    acts: bool = True
+    """Whether what is planned is carried out."""
+    judged_at: float = 0.0
+    """When nodes were judged last."""
+
+    @cached_property
+    def allowed(self) -> Plan:
+        """The plan without what waits for a word, or was rejected."""
+        states = {state: {each.question.id for each in self.asked if each.state is state} for state in ApprovalState}
+        return without(self.plan, states[ApprovalState.WAITING], states[ApprovalState.REJECTED], self.snapshot)
 
     @property
     def at(self) -> float:
@@ -94,7 +107,8 @@ class Picture:
 class Seat:
     """Told of cycles by one thread and asked by others.
 
-    `mode` is live, recommend, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None
+    `mode` is live, recommend, demo or dump, `is_entered_once` whether a link is the log-in: who logs out is locked out;
+    `reading` None: there is no past. `present` tells the wall's time, or None
     where the newest record is the present. `upcoming` tells when each kind of cycle is due next.
     """
 
@@ -104,6 +118,7 @@ class Seat:
     present: Callable[[], float | None] = time.time
     upcoming: Callable[[], Mapping[Stage, float]] = dict
     budget_nanos: Callable[[], int | None] = lambda: None
+    is_entered_once: bool = False
     chronicle: Chronicle = field(default_factory=Chronicle)
     courses: Courses = field(default_factory=Courses)
     approvals: ApprovalDesk | None = None
@@ -111,6 +126,7 @@ class Seat:
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None
     _kept: tuple[KeptNode, ...] = ()
+    _judged_at: float = 0.0
     _unplaced: Mapping[str, UnplacedPod] = field(default_factory=dict)
     _version: int = 0
     _picture: Picture | None = None
@@ -123,7 +139,7 @@ class Seat:
             self._last = seen
             self._version += 1
             if Stage.CLEANING in seen.stages:
-                self._kept = seen.plan.kept
+                self._kept, self._judged_at = seen.plan.kept, seen.snapshot.taken_at
             if Stage.AUTOSCALING in seen.stages:
                 self._unplaced = {item.pod: item for item in seen.plan.unplaced}
         if seen.savings is not None:
@@ -160,6 +176,9 @@ class Seat:
                 self._figures,
                 self._last.savings,
                 self._last.outcomes,
+                tuple(self.approvals.asked()) if self.approvals is not None else (),
+                self.mode not in (RECOMMEND, DUMP),
+                self._judged_at,
             )
             self._picture, self._pictured_at = made, now
             return made

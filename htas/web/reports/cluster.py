@@ -16,6 +16,7 @@ from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup
+from htas.web.reports.whys import UNJUDGED, meaning_of, whys
 from htas.web.seat import Picture, Seat
 
 NO_GROUP = "(none)"
@@ -58,7 +59,7 @@ class Why(msgspec.Struct, frozen=True):
 
 
 class Coming(msgspec.Struct, frozen=True):
-    """A machine on its way, for how many pods."""
+    """A machine on its way, for how many pods; where nothing is carried out `state` is WouldBeBought."""
 
     claim: str
     group: str
@@ -113,10 +114,14 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class ClusterReport(msgspec.Struct, frozen=True):
-    """The cluster now. `awaits` is how much waits for a word; null: nothing does in this mode."""
+    """The cluster now. `awaits` is how much waits for a word; null: nothing does in this mode. `acts` is false where
+    nothing is carried out, `is_entered_once` true where a link was the log-in.
+    """
 
     version: int
     mode: str
+    acts: bool
+    is_entered_once: bool
     awaits: int | None
     at: float
     cluster: str
@@ -151,19 +156,13 @@ class Judged(msgspec.Struct, frozen=True):
 def judged(picture: Picture) -> tuple[Judged, ...]:
     """Every node, by group, the fullest first. Worked out once for each picture."""
     on, policy, figures, at = picture.on, picture.policy, picture.figures, picture.at
-    # Reasons are words: `.value` of an enum takes 1 µs, and there are 5,000.
-    why: dict[str, tuple[str, str]] = {item.node: (item.reason, item.message) for item in picture.plan.kept}
-    why |= {item.node: ("Leaving", item.message or item.reason) for item in picture.plan.remove}
-    why |= {drain.node: ("Leaving", drain.reason) for drain in picture.snapshot.drains}
+    why = whys(picture)
     found = []
     for node in picture.snapshot.cluster.nodes:
         pods = on.get(node.name, ())
-        found.append(Judged(node, pods, figures.of(node, pods, policy, at), *why.get(node.name, _UNJUDGED)))
+        found.append(Judged(node, pods, figures.of(node, pods, policy, at), *why.get(node.name, UNJUDGED)))
     picture.figures.keep({node.name for node in picture.snapshot.cluster.nodes})
     return tuple(sorted(found, key=lambda each: each.figures.rank))
-
-
-_UNJUDGED = ("Unjudged", "")
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -224,6 +223,8 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     return ClusterReport(
         version=picture.version,
         mode=seat.mode,
+        acts=picture.acts,
+        is_entered_once=seat.is_entered_once,
         awaits=_awaits(seat, picture),
         at=picture.at,
         cluster=picture.policy.cluster,
@@ -306,12 +307,13 @@ def _reasons(nodes: Sequence[Judged]) -> list[Why]:
     prices: Counter[str] = Counter()
     for each in nodes:
         prices[each.why] += each.figures.nanos
-    return [Why(name, count, price_text(prices[name]), meaning(name)) for name, count in counts.most_common()]
+    return [Why(name, count, price_text(prices[name]), meaning_of(name)) for name, count in counts.most_common()]
 
 
 def _coming(picture: Picture) -> list[Coming]:
-    plan, claims = picture.plan, {claim.id for claim in picture.snapshot.claims}
-    meant = Counter(picture.plan.memory.meant_for.values()) + Counter(item.node for item in plan.nominate)
+    plan, claims = picture.allowed, {claim.id for claim in picture.snapshot.claims}
+    state = "Wanted" if picture.acts else "WouldBeBought"
+    meant = Counter(plan.memory.meant_for.values()) + Counter(item.node for item in plan.nominate)
     there = {node.claim for node in picture.snapshot.cluster.nodes if node.is_ready}
     found = [
         _on_its_way(claim, meant[claim.id])
@@ -319,9 +321,7 @@ def _coming(picture: Picture) -> list[Coming]:
         if claim.is_coming and claim.id not in there
     ]
     found += [
-        Coming(
-            item.claim, item.group, item.flavour, "Wanted", picture.at, price_text(item.nanos_per_hour), len(item.pods)
-        )
+        Coming(item.claim, item.group, item.flavour, state, picture.at, price_text(item.nanos_per_hour), len(item.pods))
         for item in plan.launches
         if item.claim not in claims
     ]

@@ -11,7 +11,7 @@ from htas.model.money import bill_amount, price_text
 from htas.model.outcomes import OutcomeStatus
 from htas.ports import HTASError
 from htas.web.chronicle import Decision
-from htas.web.seat import Picture, Seat
+from htas.web.seat import RECOMMEND, Picture, Seat
 
 REMEMBERED = 200
 """So many of the newest cycles on record are read when the first page asks: a second, or two for 50,000 pods each."""
@@ -39,12 +39,17 @@ class DecisionItem(msgspec.Struct, frozen=True):
 
 
 class DecisionPage(msgspec.Struct, frozen=True):
-    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all."""
+    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all.
+
+    `is_advice`: nothing of it was carried out, it is the course with HTAS. Then `saved` and `saving_per_hour` are
+    beside what really ran, as `/recommendation` has them; else of nodes that were emptied.
+    """
 
     version: int
     currency: str
     begins: float | None
     counts: Mapping[str, int]
+    is_advice: bool
     saved: str
     saving_per_hour: str
     items: Sequence[DecisionItem]
@@ -71,6 +76,7 @@ def decision_page(
     decisions = seat.chronicle.decisions()
     now = seat.present()
     saved = _saved(decisions, now if now is not None else picture.at)
+    whole, hourly = _in_all(picture, decisions, saved)
     counts: dict[str, int] = defaultdict(int)
     for each in decisions:
         counts[each.kind] += 1
@@ -86,11 +92,21 @@ def decision_page(
         picture.plan.cost.currency,
         seat.chronicle.begins,
         dict(counts),
-        str(bill_amount(sum(amount for amount, _ in saved.values()))),
-        price_text(sum(decisions[i].nanos_per_hour or 0 for i, (_, is_saving) in saved.items() if is_saving)),
+        seat.mode == RECOMMEND,
+        str(bill_amount(whole)),
+        price_text(hourly),
         [_item(i, each, saved.get(i)) for i, each in shown],
         shown[-1][0] if len(older) > limit else None,
     )
+
+
+def _in_all(picture: Picture, decisions: Sequence[Decision], saved: Mapping[int, tuple[int, bool]]) -> tuple[int, int]:
+    """What was saved, and is saved an hour now: beside what really ran where HTAS looks on, else by emptying nodes."""
+    told = picture.savings
+    if told is not None:
+        return told.saved_nano_seconds, told.real.nanos_per_hour - told.with_htas.nanos_per_hour
+    hourly = sum(decisions[i].nanos_per_hour or 0 for i, (_, is_saving) in saved.items() if is_saving)
+    return sum(amount for amount, _ in saved.values()), hourly
 
 
 def _item(number: int, each: Decision, saved: tuple[int, bool] | None) -> DecisionItem:

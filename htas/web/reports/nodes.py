@@ -14,6 +14,7 @@ from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.ports import GivenError, NotFoundError
 from htas.web.reports.cluster import Judged, judged
+from htas.web.reports.whys import meaning_of
 from htas.web.seat import Picture
 
 
@@ -142,7 +143,7 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
     spent = each.figures.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
     return NodeDetail(
         _item(each, picture),
-        meaning(each.why),
+        meaning_of(each.why),
         explain_node(name, picture.snapshot, picture.plan, picture.policy),
         picture.plan.cost.currency,
         str(bill_amount(spent)),

@@ -50,7 +50,7 @@ async function route() {
     else link.removeAttribute("aria-current");
   }
   if (page?.name !== name) {
-    page = { name, ...PAGES[name].make() };
+    page = { name, ...PAGES[name].make(refresh) };
     show(main, page.root);
   }
   page.place?.(kind, rest);
@@ -72,7 +72,7 @@ async function refresh() {
   try {
     const cluster = await get("/cluster");
     document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
-    document.getElementById("leave").hidden = !["live", "recommend"].includes(cluster.mode);
+    document.getElementById("leave").hidden = cluster.is_entered_once; // a link that works once lets nobody back in
     banner(cluster);
     unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;

@@ -7,42 +7,83 @@ import { clock, counted, length, money, number } from "./words.js";
 const NAMES = { drain: "Empty and return", replace: "Replace", preempt: "Preempt for", rearrange: "Rearrange", suggest: "Move nearer to users" };
 const node = (name) => h("a", { href: `#/approvals/node/${encodeURIComponent(name)}` }, name);
 const pod = (name) => h("a", { href: `#/approvals/pod/${name.split("/").map(encodeURIComponent).join("/")}` }, name);
-/** Nodes are judged again within seconds; what no plan has had for so long is not proposed any more. */
-const PROPOSED_S = 120;
 /** What a question is about: nodes, a pod, or the whole cluster, which has no page of its own. */
 const subject = ({ kind, subject: name }) => (kind === "preempt" ? pod(name) : ["drain", "replace"].includes(kind) ? name.split(" ").map((each, i) => [i > 0 && ", ", node(each)]) : "");
 
-export function approvals() {
+/** The beginning that the names of the nodes in question share: by it they are found on the page Now. */
+function alike(items) {
+  const names = items.filter((item) => ["drain", "replace"].includes(item.kind)).flatMap((item) => item.subject.split(" "));
+  let shared = names[0] ?? "";
+  while (!names.every((name) => name.startsWith(shared))) shared = shared.slice(0, -1);
+  return shared;
+}
+
+/** Of a yes to what no plan has any more. */
+const unproposed = (item) => `no longer proposed since ${clock(item.proposed_last)}: it counts if it is proposed again for the same pods`;
+
+/** What has been said, and what comes of it. */
+function outcome(items, verdict) {
+  if (verdict !== "approve") return `${counted(items.length, "proposal")} rejected.`;
+  const past = items.filter((item) => !item.is_proposed);
+  const present = items.length - past.length;
+  const parts = [present > 0 && `${counted(present, "proposal")} approved: carried out with the next cycles.`, past.length > 0 && `${counted(past.length, "proposal")} approved, but ${past.length === 1 ? unproposed(past[0]) : "no longer proposed: each counts if it is proposed again for the same pods"}.`];
+  return parts.filter(Boolean).join(" ");
+}
+
+/** `changed` draws whatever shows what waits: this page, and the line on every page. */
+export function approvals(changed) {
   const said = h("p", { class: "said", role: "status" });
   const all = h("div", { class: "chips" });
   const title = h("h1", { tabindex: "-1" }, "To approve");
   const body = h("div", { class: "stack" });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, title, all), said, body);
   let now = 0;
+  let wanted = "";
+  let isSure = true;
+
+  /** Of all that waits; a yes to all is asked twice, and is to what is shown. */
+  function everything(waiting) {
+    if (waiting.length < 2) isSure = true;
+    const turn = (sure, then) => async () => {
+      isSure = sure;
+      await page.draw();
+      root.querySelector(`[data-word="${then}"]`)?.focus();
+    };
+    const ask = (name, kind, id, onclick) => h("button", { type: "button", class: kind, "data-word": id, onclick }, name);
+    if (waiting.length < 2) return null;
+    if (isSure) return [ask("Approve all", "main", "approve-all", turn(false, "approve-sure")), choice("reject", "Reject all", { all: true }, "quiet", "all")];
+    const pods = new Set(waiting.flatMap((item) => item.pods));
+    return [h("span", {}, `${counted(pods.size, "pod")} would leave.`), choice("approve", `Yes, approve all ${number(waiting.length)}`, { ids: waiting.map((item) => item.id) }, "main", "sure"), ask("Not yet", "quiet", "not-yet", turn(true, "approve-all"))];
+  }
 
   async function word(verdict, what) {
+    isSure = true;
     for (const each of root.querySelectorAll("[data-word]")) each.disabled = true;
     try {
       const found = await post("/approvals", { verdict, ...what });
-      said.textContent = `${counted(found.items.length, "proposal")} ${verdict === "approve" ? "approved: carried out with the next cycles" : "rejected"}.`;
+      said.textContent = outcome(found.items, verdict);
     } catch (error) {
       said.textContent = error.message;
     }
-    await page.draw({ at: now });
+    await changed();
     title.focus(); // what was clicked is gone
   }
 
   const page = {
     root,
-    async draw(cluster) {
-      now = cluster.at;
+    places: ["about"],
+    /** #/approvals/about/NODE: what is proposed for it. */
+    place(kind, text) {
+      wanted = kind === "about" ? text : "";
+    },
+    async draw() {
       const found = await get("/approvals");
-      const isPast = (item) => now - item.proposed_last > PROPOSED_S;
-      const waiting = found.items.filter((item) => item.state === "waiting").map((item) => ({ ...item, isPast: isPast(item) }));
-      waiting.sort((one, other) => one.isPast - other.isPast);
+      now = found.now;
+      const waiting = found.items.filter((item) => item.state === "waiting");
+      waiting.sort((one, other) => other.is_proposed - one.is_proposed);
       const over = found.items.filter((item) => item.state !== "waiting");
       const held = document.activeElement?.dataset?.word;
-      show(all, waiting.length > 1 && [choice("approve", "Approve all", { all: true }, "main", "all"), choice("reject", "Reject all", { all: true }, "quiet", "all")]);
+      show(all, everything(waiting));
       if (!found.is_asked) {
         show(body, h("p", { class: "empty" }, "Nothing waits for a word in this mode."));
         return;
@@ -52,23 +93,23 @@ export function approvals() {
         waiting.length ? [figures(waiting, found), h("div", { class: "asks" }, waiting.map((item) => card(item, found)))] : h("p", { class: "empty" }, "Nothing waits for a word. What was done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."),
         over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Said of late"), folded("answers", over.map(answer), { most: 8, what: "answer" })),
       );
+      if (wanted) [...root.querySelectorAll("[data-about]")].find((each) => each.dataset.about.split(" ").includes(wanted))?.scrollIntoView({ block: "center" });
+      wanted = "";
       if (held) root.querySelector(`[data-word="${held}"]`)?.focus();
     },
   };
 
   function figures(waiting, found) {
-    const present = waiting.filter((item) => !item.isPast);
-    const most = new Map(); // a node may be asked about twice, to be emptied and to be replaced: it saves once
-    for (const item of present) most.set(item.subject, Math.max(most.get(item.subject) ?? 0, Number(item.saves_per_hour)));
-    const saves = [...most.values()].reduce((sum, each) => sum + each, 0);
-    const pods = new Set(present.flatMap((item) => item.pods));
+    const past = waiting.filter((item) => !item.is_proposed);
+    const saves = waiting.reduce((sum, item) => sum + Number(item.saves_per_hour), 0);
+    const pods = new Set(waiting.flatMap((item) => item.pods));
     const next = Math.min(...waiting.map((item) => item.until));
     return h(
       "div",
       { class: "totals" },
-      figure("Wait for a word", number(waiting.length), present.length < waiting.length ? `${number(waiting.length - present.length)} of them in no plan any more` : "each as a whole: yes or no", "lead"),
-      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], ["if all are approved · ", h("a", { href: "#/money" }, "of what")]),
-      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: "#/now" }, "where they are")]),
+      figure("Wait for a word", number(waiting.length), past.length ? past.length === waiting.length ? "in no plan any more" : `${number(past.length)} of them in no plan any more` : "each as a whole: yes or no", "lead"),
+      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "of what")]),
+      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "where they are")]),
       figure("Next by silence", length(next - now), `then ${silence(found)}, if nobody has said anything`),
     );
   }
@@ -81,17 +122,17 @@ export function approvals() {
     const what = `${NAMES[item.kind]} ${item.subject}`;
     return h(
       "section",
-      { class: `card ask ${item.isPast ? "past" : ""}` },
+      { class: `card ask ${item.is_proposed ? "" : "past"}`, "data-about": item.subject },
       h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${money(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
       h("p", {}, item.why),
-      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", {}, pod(name))), { most: 6, what: "pod" })],
-      item.isPast && h("p", { class: "note" }, `In no plan since ${clock(item.proposed_last)}; a yes counts if it is proposed again.`),
+      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name))), { most: 6, what: "pod" })],
+      !item.is_proposed && h("p", { class: "note" }, `In no plan since ${clock(item.proposed_last)}; a yes counts if it is proposed again for the same pods.`),
       h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `since ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} if nobody says anything`)),
       h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id, `Approve: ${what}`), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id, `Reject: ${what}`)),
       h("details", {}, h("summary", {}, "In a terminal"), h("code", {}, `htas approve ${item.id}`)),
     );
   }
 
-  const answer = (item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
+  const answer = (item) => h("li", { "data-about": item.subject }, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}${item.state === "approved" && !item.is_proposed && !item.is_begun ? `, ${unproposed(item)}` : ""}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
   return page;
 }

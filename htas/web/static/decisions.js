@@ -6,6 +6,9 @@ import { counted, day, money, number, seconds } from "./words.js";
 
 const NAMES = { buy: "bought", empty: "emptied", release: "returned", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "undone", adopt: "adopted" };
 
+/** What was done, or with HTAS would have been. */
+const named = (kind, isAdvice) => (isAdvice ? `would be ${NAMES[kind]}` : NAMES[kind]);
+
 /** So many in a row that one cycle decided alike are told as one, and the others on request. */
 const FOLDED = 3;
 const SAME = ["cycle", "kind", "status", "flavour", "why", "group", "price_per_hour"];
@@ -48,11 +51,11 @@ export function decisions() {
       show(
         chips,
         kinds.map((kind) =>
-          h("button", { type: "button", class: "chip", "data-verb": kind, "aria-pressed": String(chosen.kind === kind), onclick: () => { chosen.kind = chosen.kind === kind ? "" : kind; page.draw(); } }, h("span", { class: "dot" }), NAMES[kind], h("span", { class: "n faint" }, number(found.counts[kind]))),
+          h("button", { type: "button", class: "chip", "data-verb": kind, "aria-pressed": String(chosen.kind === kind), onclick: () => { chosen.kind = chosen.kind === kind ? "" : kind; page.draw(); } }, h("span", { class: "dot" }), named(kind, found.is_advice), h("span", { class: "n faint" }, number(found.counts[kind]))),
         ),
       );
       const focus = document.activeElement?.dataset?.number;
-      show(list, found.items.length ? days(found) : h("p", { class: "empty" }, kinds.length ? "Nothing of that kind." : "Nothing was decided yet: no machine was bought and none returned."));
+      show(list, found.items.length ? days(found) : h("p", { class: "empty" }, kinds.length ? "Nothing of that kind." : found.is_advice ? "Nothing would have been done yet: no machine would be bought and none returned." : "Nothing was decided yet: no machine was bought and none returned."));
       if (found.before !== null && more < 500) list.append(h("button", { type: "button", class: "main", onclick: () => { more += 200; page.draw(); } }, "Show older ones"));
       if (focus) list.querySelector(`[data-number="${focus}"]`)?.focus();
     },
@@ -67,14 +70,14 @@ export function decisions() {
       last = date;
       const rows = others.map((other) => row(other, found.currency));
       const isFolded = rows.length >= FOLDED && !unfolded.has(item.number);
-      sections.at(-1).append(row(item, found.currency), ...(isFolded ? [fold(item, rows)] : rows));
+      sections.at(-1).append(row(item, found.currency), ...(isFolded ? [fold(item, rows, found.is_advice)] : rows));
     }
     return sections;
   }
 
   /** In the place of rows like the one before; a click shows them, for as long as the page is open. */
-  function fold(item, rows) {
-    const line = h("li", { class: "fold" }, h("button", { type: "button", class: "quiet", onclick: () => { unfolded.add(item.number); line.replaceWith(...rows); rows[0].querySelector("a")?.focus(); } }, `${number(rows.length)} more ${NAMES[item.kind]} alike`));
+  function fold(item, rows, isAdvice) {
+    const line = h("li", { class: "fold" }, h("button", { type: "button", class: "quiet", onclick: () => { unfolded.add(item.number); line.replaceWith(...rows); rows[0].querySelector("a")?.focus(); } }, `${number(rows.length)} more ${named(item.kind, isAdvice)} alike`));
     return line;
   }
 
@@ -114,10 +117,24 @@ export function decisions() {
 function sum(item, currency) {
   if (!item.price_per_hour) return "";
   if (item.kind === "buy") return [h("b", {}, money(item.price_per_hour)), h("small", {}, ` ${currency}/h`)];
-  return [h("b", { class: "good" }, `−${money(item.price_per_hour)}`), h("small", {}, ` ${currency}/h`), item.saved && h("small", { class: "seen" }, `${money(item.saved)} saved${item.is_saving ? " so far" : ", then bought again"}`)];
+  return [h("b", { class: "good" }, `−${money(item.price_per_hour)}`), h("small", {}, ` ${currency}/h`), item.saved && h("small", { class: "seen" }, `${money(item.saved)} ${item.status === "recommended" ? "would be saved" : "saved"}${item.is_saving ? " so far" : ", then bought again"}`)];
+}
+
+/** Where HTAS looks on: the sums of Recommended, and what would have been done. */
+function advised(found) {
+  const saves = Number(found.saved) >= 0;
+  const savesNow = Number(found.saving_per_hour) >= 0;
+  const since = found.begins ? `since ${day(found.begins)} ${seconds(found.begins)}` : "machines";
+  return [
+    figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${found.currency}`)], ["beside what was really spent · ", h("a", { href: "#/recommended" }, "of what")], "lead"),
+    figure(savesNow ? "Would save now" : "Would cost more now", [money(Math.abs(found.saving_per_hour)), h("small", {}, ` ${found.currency}/h`)], ["beside the machines that run · ", h("a", { href: "#/recommended" }, "which")]),
+    figure("Would have bought", number(found.counts.buy ?? 0), [`${since} · `, h("a", { href: "#/decisions/buy" }, "which")]),
+    figure("Would have returned", number(found.counts.release ?? 0), [`${since} · `, h("a", { href: "#/decisions/release" }, "which")]),
+  ];
 }
 
 function figures(found) {
+  if (found.is_advice) return advised(found);
   return [
     figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], ["each until its group bought again a machine of its price · ", h("a", { href: "#/money" }, "of what")], "lead"),
     figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], ["of machines that were not needed again · ", h("a", { href: "#/decisions/empty" }, "which")]),

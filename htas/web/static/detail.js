@@ -7,9 +7,10 @@ import { bytes, cores, kindOf, length, money, number, percent, spoken } from "./
 
 const dialog = document.getElementById("detail");
 let back = "#/now";
+let opened = "";
 
 dialog.addEventListener("close", () => {
-  if (location.hash.split("/").length > 2) history.replaceState(null, "", back);
+  if (location.hash === opened) history.replaceState(null, "", back); // else a link within led on
 });
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 
@@ -20,6 +21,7 @@ export function closeDetail() {
 /** Opens a node or a pod beside the page; the address names it, so that it can be sent to somebody. */
 export async function openDetail(kind, name, from) {
   back = from;
+  opened = location.hash;
   const draw = { node, pod, namespace }[kind];
   if (!draw) {
     closeDetail();
@@ -46,7 +48,10 @@ function head(kind, name) {
 
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
-function reason(name, message, meaning, title) {
+/** Why a node stays or goes that a word decides, or has decided. */
+const OF_WORDS = { WaitsForWord: "the proposal, and your word", Approved: "what was said", Rejected: "what was said" };
+
+function reason(name, message, meaning, title, subject = "") {
   return h(
     "section",
     { class: "reason", "data-kind": kindOf(name) },
@@ -54,6 +59,7 @@ function reason(name, message, meaning, title) {
     h("p", { class: "what" }, spoken(name), " ", h("code", {}, name)),
     meaning.says && h("p", {}, meaning.says),
     message && h("p", { class: "message" }, message),
+    name in OF_WORDS && h("p", {}, h("a", { href: `#/approvals/about/${encodeURIComponent(subject)}` }, OF_WORDS[name])),
     meaning.remedy && h("p", { class: "remedy" }, h("b", {}, "What would change it "), meaning.remedy),
   );
 }
@@ -77,7 +83,7 @@ async function node(name, from) {
       ["Age", length(line.age_s)],
       ["State", line.state],
     ]),
-    reason(why, message, found.meaning, "Why it is here"),
+    reason(why, message, found.meaning, "Why it is here", name),
     explained(found.lines),
     h(
       "section",

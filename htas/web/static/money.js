@@ -103,16 +103,20 @@ function spending(found, hours) {
       h("span", { class: "swatch least" }),
       found.least_since === null ? "the least possible (not known yet)" : `the least that any mix could have cost, rules aside: ${money(found.least)} of ${money(found.spent_since)} ${found.currency} since ${clock(found.least_since)}`,
     ),
-    h("details", {}, h("summary", {}, "As a table"), table(items, found.currency)),
+    h("details", {}, h("summary", {}, "As a table"), table(items, found)),
   );
 }
 
-const table = (items, unit) =>
+/** To a millionth, as the bills are added up: so rows come to what is told of all. */
+const exact = (value) => Number(value).toLocaleString("en", { minimumFractionDigits: 6, maximumFractionDigits: 6 });
+const amounts = (name, spent, least) => h("tr", {}, h("td", {}, name), h("td", { class: "n" }, exact(spent)), h("td", { class: "n" }, least === null ? "–" : exact(least)));
+
+const table = (items, found) =>
   h(
     "table",
     { class: "list" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From (UTC)"), h("th", { scope: "col", class: "n" }, `Spent, ${unit}`), h("th", { scope: "col", class: "n" }, "Least possible"))),
-    h("tbody", {}, items.filter((item) => item.value).map((item) => h("tr", {}, h("td", {}, `${day(item.since)} ${clock(item.since)}`), h("td", { class: "n" }, money(item.value)), h("td", { class: "n" }, item.least === null ? "–" : money(item.least))))),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From (UTC)"), h("th", { scope: "col", class: "n" }, `Spent, ${found.currency}`), h("th", { scope: "col", class: "n" }, "Least possible"))),
+    h("tbody", {}, items.filter((item) => item.value).map((item) => amounts(`${day(item.since)} ${clock(item.since)}`, item.value, item.least)), amounts(h("b", {}, "together"), found.spent, found.least_since === null ? null : found.least)),
   );
 
 function otherwise(found, others) {

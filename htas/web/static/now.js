@@ -110,7 +110,7 @@ function figures(cluster) {
       h("p", {}, least ? [`rules aside, no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
       unpriced(totals.unpriced),
     ),
-    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} on the way · `, h("a", { href: "#/decisions/buy" }, "bought and why")]),
+    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
     figure("Pods running", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "whose")]),
     figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: pod(cluster.waiting[0].such_as) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
     figure("CPU asked for", percent(totals.cpu), [`memory ${percent(totals.memory)} · `, h("a", { href: "#/what-if" }, "what if it were less")]),
@@ -121,14 +121,14 @@ function figures(cluster) {
 const pod = (name) => `#/now/pod/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 /** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
-function waitFor({ totals, waiting, coming }) {
+function waitFor({ totals, waiting, coming, acts }) {
   if (!totals.waiting) return "everything has a place";
   const stuck = Math.min(totals.waiting, waiting.reduce((sum, each) => sum + each.pods, 0));
   const bought = Math.min(totals.waiting - stuck, coming.reduce((sum, each) => sum + each.pods, 0));
   const placed = totals.waiting - stuck - bought;
   const parts = [
-    bought && `${number(bought)} ${have(bought)} a machine coming`,
-    placed && `${number(placed)} ${have(placed)} room`,
+    bought && (acts ? `${number(bought)} ${have(bought)} a machine coming` : `${number(bought)} would be bought a machine`),
+    placed && (acts ? `${number(placed)} ${have(placed)} room` : `${number(placed)} would be placed`),
     stuck && `${number(stuck)} ${stuck === 1 ? "waits" : "wait"}`,
   ];
   return parts.filter(Boolean).join(", ");
@@ -155,9 +155,9 @@ function around(cluster) {
   if (cluster.coming.length)
     cards.push(
       card(
-        "On their way",
+        cluster.acts ? "On their way" : "Would be bought",
         alike(cluster.coming).map((each) =>
-          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for ${each.count > 1 ? "them" : "it"}, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
+          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` for ${each.group}${each.state === WOULD_BE_BOUGHT ? "" : `, ${spoken(each.state)}`}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for ${each.count > 1 ? "them" : "it"}, ` : ""}${money(each.price_per_hour)}/h${each.state === WOULD_BE_BOUGHT ? "" : `, since ${length(cluster.at - each.since)}`}`)),
         ),
         "kind",
       ),
@@ -169,8 +169,11 @@ function around(cluster) {
         ...cluster.moves.map((each) => h("li", {}, h("a", { href: pod(each.pod) }, each.pod), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
       ], "other"),
     );
-  return cards.length ? cards : h("p", { class: "quiet-line" }, "Nothing waits, nothing is on its way and nothing is leaving.");
+  return cards.length ? cards : h("p", { class: "quiet-line" }, cluster.acts ? "Nothing waits, nothing is on its way and nothing is leaving." : "Nothing waits, and nothing would be bought.");
 }
+
+/** The state of a machine that is planned where nothing is carried out. */
+const WOULD_BE_BOUGHT = "WouldBeBought";
 
 /** Machines on their way that are alike, together: their prices and pods added up, since the oldest. */
 function alike(coming) {
@@ -215,7 +218,7 @@ function detailed(cluster, items) {
         cluster.currency,
         of.has(group.name)
           ? h("ul", { class: "bars" }, of.get(group.name).map((each) => h("li", {}, bar(each))))
-          : h("p", { class: "quiet-line" }, "No node now: none is needed."),
+          : h("p", { class: "quiet-line" }, cluster.totals.waiting ? "No node now." : "No node now: none is needed."),
       ),
     );
   return { sections: sections.length ? sections : h("p", { class: "empty" }, cluster.totals.nodes ? "No node is like that." : "There are no nodes."), count: items.length };

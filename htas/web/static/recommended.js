@@ -1,6 +1,6 @@
 // Recommended: what HTAS would do, and what it would have saved by now; nothing of it is carried out.
 
-import { get } from "./api.js";
+import { get, Refused } from "./api.js";
 import { overTime } from "./chart.js";
 import { figure, folded, h, show } from "./dom.js";
 import { clock, counted, day, length, money, percent } from "./words.js";
@@ -14,9 +14,16 @@ export function recommended() {
   return {
     root,
     async draw() {
-      const found = await get("/recommendation");
-      if (!found.told.length) {
+      let found;
+      try {
+        found = await get("/recommendation");
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 404) throw error;
         show(body, h("p", { class: "empty" }, "This daemon acts by itself: it recommends nothing. What it has done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."));
+        return;
+      }
+      if (!found.told.length) {
+        show(body, h("p", { class: "empty" }, "Both courses begin with the first look at the cluster."));
         return;
       }
       show(body, figures(found), course(found), h("div", { class: "halves wide" }, advice(found), price(found)));

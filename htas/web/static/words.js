@@ -27,9 +27,9 @@ export const length = (value) => {
 /** What a reason asks of the reader: nothing, time, a decision, or help. */
 const KINDS = {
   used: ["NotUnderutilized", "NeededByPlan"],
-  leaving: ["Leaving", "CurrentlyBeingDeleted", "BeingReplaced"],
+  leaving: ["Leaving", "WouldLeave", "Approved", "CurrentlyBeingDeleted", "BeingReplaced"],
   held: ["BlockedByPod", "DoNotDisrupt", "ScaleDownDisabledAnnotation", "BlockedByOnCompletionPod", "RuntimeCannotCheckpoint",
-    "MigrationFailed", "UnreadablePod", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
+    "MigrationFailed", "UnreadablePod", "WaitsForWord", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
   others: ["NotAutoscaled", "NoPrice", "NodeGroupNotElastic"],
   trouble: ["NotReady", "CloudUnreachable", "StoreUnwritable"],
 };
@@ -43,6 +43,6 @@ const PLAIN = {
   NotUnderutilized: "well used", NotUnneededLongEnough: "has room, not for long yet", NotEmptyLongEnough: "empty, not for long yet",
   NoPlaceToMovePods: "no place for its pods", PaidUntilBillingPeriodEnds: "empty, paid for a while", NodeGroupMinSizeReached: "its group is at its minimum",
   NotAutoscaled: "not bought by HTAS", NoPrice: "without a price", InCooldown: "just bought", BlockedByPod: "held by a pod", Unjudged: "not judged yet",
-  QueueNotEmpty: "work waited a moment ago", ServiceNotOptedIn: "service not opted in", NotEnoughPdb: "disruption budgets",
+  QueueNotEmpty: "work waited a moment ago", ServiceNotOptedIn: "service not opted in", WaitsForWord: "waits for your word", Rejected: "stays: somebody said no", Approved: "approved, goes soon", NotEnoughPdb: "disruption budgets",
 };
 export const spoken = (reason) => PLAIN[reason] ?? reason.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();

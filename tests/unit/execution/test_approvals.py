@@ -114,9 +114,10 @@ def test_what_was_said_is_told_as_it_was_said() -> None:
     assert [each.question.pods for each in approvals.asked()] == [("default/a", "default/b")]
 
 
-def at(seconds: float, *, is_there: bool = True) -> ClusterSnapshot:
+def at(seconds: float, *, is_there: bool = True, runs: bool = True) -> ClusterSnapshot:
     nodes = [make_node("n")] if is_there else []
-    return msgspec.structs.replace(make_snapshot(nodes, (IMPORTANT,)), taken_at=NOW + seconds)
+    pods = [running(make_job("a"), "n")] if is_there and runs else []
+    return msgspec.structs.replace(make_snapshot(nodes, (IMPORTANT, *pods)), taken_at=NOW + seconds)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +135,19 @@ def test_a_yes_that_comes_to_nothing_is_told(seconds: float, is_there: bool, sta
     approvals.gate(Plan(NOW), at(seconds, is_there=is_there), "USD")
     assert [each.state for each in approvals.asked()] == state
     assert [each.lapsed for each in approvals.asked()] == [why]
-    approvals.gate(Plan(NOW), at(seconds + 900), "USD")
+    approvals.gate(Plan(NOW), at(seconds + 3600), "USD")
     if why:
         assert approvals.asked() == [], "told for a while"
+
+
+def test_what_waits_for_pods_that_have_ended_waits_no_more() -> None:
+    """An empty node was told to wait, and two pods to leave it."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.gate(Plan(NOW), at(5), "USD")
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
+    approvals.gate(Plan(NOW), at(5, runs=False), "USD")
+    assert approvals.asked() == []
 
 
 def test_a_yes_that_cannot_be_begun_in_time_lapses_and_is_asked_about_anew() -> None:
@@ -147,7 +158,53 @@ def test_a_yes_that_cannot_be_begun_in_time_lapses_and_is_asked_about_anew() -> 
     approvals.gate(Plan(NOW), at(600), "USD")
     assert [each.lapsed for each in approvals.asked()] == ["it could not be begun within 10 minutes of the yes"]
     assert begun(approvals, emptying("default/a")) == 0
-    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING, ApprovalState.LAPSED]
+
+
+def test_a_yes_to_fewer_pods_is_told_as_lapsed_and_known_so_after_a_restart() -> None:
+    """It was replaced by the question about more pods, and when that was over nothing told of it."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    _, told = approvals.gate(emptying("default/a", "default/b"), at(60), "USD")
+    assert [(each.status, each.target) for each in told if each.action is Action.APPROVE][1:] == [
+        (OutcomeStatus.DROPPED, "alice")
+    ]
+    again = Approvals(approvals.approval, lambda: NOW)
+    again.remember(approvals.asked())
+    for each in (approvals, again):
+        assert [(asked.state, len(asked.question.pods)) for asked in each.asked()] == [
+            (ApprovalState.WAITING, 2),
+            (ApprovalState.LAPSED, 1),
+        ]
+        each.gate(Plan(NOW), at(70, is_there=False), "USD")
+        assert [asked.lapsed for asked in each.asked()] == ["more pods would leave: it is asked about anew"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "waiting"),
+    [
+        pytest.param("drain", "replace", [QuestionKind.REPLACE], id="to be replaced, no more to be emptied"),
+        pytest.param("replace", "drain", [QuestionKind.DRAIN], id="to be emptied, no more to be replaced"),
+        pytest.param("drain", "preempt", [QuestionKind.DRAIN, QuestionKind.PREEMPT], id="about a pod beside"),
+    ],
+)
+def test_a_node_is_asked_about_in_one_way_at_once(first: str, then: str, waiting: list[QuestionKind]) -> None:
+    """Two cards stood for one node: a drain, and a replacement that would have had the same pods leave."""
+    plans = {"drain": emptying("default/a"), "replace": replacing("n"), "preempt": preempting("default/a")}
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    for plan in (plans[first], plans[then]):
+        approvals.gate(plan, at(0), "USD")
+    assert [each.question.kind for each in approvals.asked()] == waiting
+
+
+def test_a_yes_stands_beside_another_question_about_the_node() -> None:
+    """Only what nobody has answered is replaced."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    approvals.gate(replacing("n"), at(5), "USD")
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING, ApprovalState.APPROVED]
 
 
 def test_what_waits_for_a_node_that_is_gone_waits_no_more() -> None:

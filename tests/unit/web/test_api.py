@@ -18,8 +18,10 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from typer.testing import CliRunner
 
+from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.main import app
 from htas.daemon.http_server import Listener
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.planning.planner import plan
 from htas.ports import GivenError
 from htas.web import endpoints
@@ -106,7 +108,9 @@ def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
         pytest.param("/history?since=nan", 400, "since", id="history since no number"),
         pytest.param("/money?hours=nan", 400, "hours", id="a window of no number"),
         pytest.param("/costs?since=5&until=1", 400, "is before since", id="a window that ends before it begins"),
-        pytest.param("/history?limit=20000", 400, "limit", id="more cycles than one answer tells of"),
+        pytest.param("/history?cycles=20000", 400, "cycles", id="more cycles than one answer tells of"),
+        pytest.param("/history?limit=0", 400, "limit", id="a history of nothing"),
+        pytest.param("/recommendation", 404, "nothing is recommended here", id="advice of a daemon that acts"),
         pytest.param("/costs?against=5+nothing", 400, "there is no flavour", id="no such flavour"),
     ],
 )
@@ -298,6 +302,19 @@ def test_what_the_server_answers_is_described(status: int, url: str) -> None:
         answer = found[path, method] = refused(status, path, method, url)
         assert str(answer) in told["responses"], (path, answer)
     assert status in found.values()
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("query", "subjects"),
+    [("", ["b", "c", "d"]), ("?limit=2", ["c", "d"]), ("?limit=1&verb=drain", ["b"]), ("?cycles=1", ["c", "d"])],
+    ids=["all", "the newest two entries, of one cycle", "the newest drain", "the newest cycle"],
+)
+def test_the_limit_of_history_counts_entries(query: str, subjects: list[str], store: SqliteStore, url: str) -> None:
+    """It counted cycles: limit=2 gave one entry, or hundreds."""
+    bought = tuple(Outcome(Action.LAUNCH, name, OutcomeStatus.DONE, "") for name in "cd")
+    store.add_cycle(msgspec.structs.replace(store.cycles(limit=1)[0], outcomes=bought))
+    assert [each["subject"] for each in document(url, f"/history{query}")["entries"]] == subjects
 
 
 @pytest.mark.usefixtures("saw")

@@ -18,12 +18,14 @@ from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.documents.approvals import approvals_report
 from htas.execution.approvals import Approvals
 from htas.model.modes import Approval
 from htas.model.plan import Plan
 from htas.model.policy import Cycles
 from htas.model.proposals import Proposal, Release
 from htas.model.reasons import ProposalReason
+from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
 from htas.ports import User
 from htas.web.seat import Seat, Seen
@@ -96,6 +98,35 @@ def test_who_said_yes_is_noted(token: str, who: str, address: str, approvals: Ap
     allowed, outcomes = approvals.gate(PROPOSED, SNAPSHOT, "USD")
     assert allowed.proposals == PROPOSED.proposals
     assert [(each.action, each.target) for each in outcomes] == [("approve", who)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stages"),
+    [
+        pytest.param(20.0, ALL_STAGES, id="its node was judged without it"),
+        pytest.param(180.0, frozenset({Stage.SCHEDULING}), id="nobody has judged nodes for long"),
+    ],
+)
+def test_a_yes_to_what_no_plan_has_any_more_is_told_as_such(
+    seconds: float, stages: frozenset[Stage], address: str, approvals: Approvals, seat: Seat, tmp_path: Path
+) -> None:
+    """It was told to be carried out with the next cycles, and nothing came of it."""
+    later = msgspec.structs.replace(SNAPSHOT, taken_at=NOW + seconds)
+    approvals.gate(Plan(NOW + seconds), later, "USD")
+    seat.renew()
+    seat.observe(Seen(later, Plan(NOW + seconds), stages=stages))
+    (key,) = waiting(approvals)
+    (said,) = say(address, {"verdict": "approve", "ids": [key]}).json()["items"]
+    assert (said["state"], said["is_proposed"], said["proposed_last"]) == ("approved", False, NOW)
+    server = ["--server", address, "--token-file", str(tmp_path / "token")]
+    listed = CliRunner().invoke(app, ["approve", "--list", *server], env={"COLUMNS": "400"})
+    assert "it counts if it is proposed again" in listed.output
+
+
+def test_the_document_is_no_older_than_what_it_tells(approvals: Approvals) -> None:
+    """A cycle ended between the picture and the list of what waits."""
+    found = approvals_report(approvals.asked(), Approval(), "USD", NOW - 20.0)
+    assert found.now >= max(each.proposed_last for each in found.items)
 
 
 @pytest.mark.parametrize(

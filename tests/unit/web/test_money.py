@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
+from htas.documents.costs import books_of, cost_report
+from htas.documents.forms import CostBy
+from htas.documents.recommendation import recommendation_report
 from htas.documents.remedies import meaning
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.money import bill_amount
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.reasons import Kept, ProposalReason, Unplaced
-from htas.web.chronicle import Chronicle, Decision
-from htas.web.reports.decisions import _saved
+from htas.model.savings import Course, Savings
+from htas.profiler.accounts import ALWAYS
+from htas.profiler.shares import IDLE
+from htas.web.chronicle import Chronicle, Decision, Point
+from htas.web.reports.decisions import _saved, decision_page
 from htas.web.reports.money import money_report
-from htas.web.seat import Seat
+from htas.web.seat import RECOMMEND, Seat, Seen
 from tests.builders import NOW, make_snapshot
+from tests.unit.web.conftest import POLICY, SNAPSHOT
 
 BUY = Decision(1, NOW - 7200, "buy", "c1", "done", "", group="any", nanos_per_hour=100, claim="c1")
 EMPTY = Decision(2, NOW - 3700, "empty", "node", "done", "", nanos_per_hour=100, claim="c1")
@@ -49,11 +59,46 @@ def test_a_machine_is_returned_once_however_often_the_cloud_is_asked() -> None:
     assert [each.status for each in chronicle.decisions()] == ["failed", "done"]
 
 
-def test_the_bars_add_up_to_what_was_spent(saw: Seat) -> None:
-    told = money_report(saw, saw.picture(), 6.0)
-    assert float(told.spent) == pytest.approx(sum(bucket.spent for bucket in told.buckets), abs=1e-5)
-    assert float(told.spent) == 0.1
+@pytest.mark.parametrize("hours", [6, 24, 168, 720])
+@pytest.mark.parametrize("later_s", [0.0, 20.5, 1000.25], ids=["at once", "within a billed minute", "a while later"])
+def test_the_bars_add_up_to_what_was_spent_and_to_the_least(hours: int, later_s: float, saw: Seat) -> None:
+    """The least of the newest bar was carried on to its end, and what a minute is billed ahead was in the bars alone."""
+    saw.chronicle._points[0] = Point(NOW, 0, 50_000_000, 0, 0, 0)
+    saw.present = lambda: NOW + later_s
+    told = money_report(saw, saw.picture(), hours)
+    assert told.spent == f"{sum(bucket.spent for bucket in told.buckets):.6f}"
+    assert told.least == f"{sum(bucket.least or 0.0 for bucket in told.buckets):.6f}"
+    assert float(told.least) == pytest.approx(0.05 * math.ceil(later_s) / 3600, abs=1e-6), "and not to a bar's end"
     assert told.splits[0].parts[-1].key == "(idle)"
+
+
+def test_the_least_is_the_same_in_every_window(saw: Seat) -> None:
+    """Points a minute apart, and prices that rise and fall: no window cuts them so that another sum comes out."""
+    for minutes, bound in enumerate([50_000_000, 300_000_000, 20_000_000, 70_000_000]):
+        saw.chronicle._points.append(Point(NOW + 61.7 * minutes + 600.0, 0, bound, 0, 0, 0))
+    saw.present = lambda: NOW + 1234.5
+    assert len({money_report(saw, saw.picture(), hours).least for hours in (6, 24, 168, 720)}) == 1
+
+
+def test_money_and_costs_tell_one_sum(saw: Seat) -> None:
+    """One cut the billed minute at its present second, the other told it whole."""
+    saw.present = lambda: NOW + 20.0
+    told = money_report(saw, saw.picture(), 24.0)
+    whole = books_of(saw.store(), POLICY, ALWAYS, saw.present())
+    parts = {part.key: part.amount for part in cost_report(whole, CostBy.NAMESPACE).parts}
+    assert (told.spent, told.idle) == (str(bill_amount(whole.total)), parts[IDLE])
+    assert told.month_so_far == told.spent
+
+
+def test_what_would_have_been_saved_is_one_sum_on_both_pages(seat: Seat) -> None:
+    """Decisions told of the nodes emptied on the way, Recommended of what was really spent, and both said saved."""
+    seat.mode = RECOMMEND
+    savings = Savings(NOW - 7200, NOW, real=Course(9 * 10**12, 3 * 10**8), with_htas=Course(2 * 10**12, 10**8))
+    seat.observe(Seen(SNAPSHOT, Plan(NOW), savings=savings))
+    picture = seat.picture()
+    decided = decision_page(seat, picture)
+    told = recommendation_report(picture.savings, picture.plan, ())
+    assert (decided.is_advice, decided.saved, decided.saving_per_hour) == (True, told.saved, "0.20")
 
 
 @pytest.mark.parametrize("reason", [*Kept, *Unplaced, *filter(lambda reason: reason.empties_nodes, ProposalReason)])
