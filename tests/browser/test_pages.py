@@ -222,6 +222,33 @@ def test_what_if_answers_at_once(page: Page, base: str) -> None:
     expect(page.locator(".result")).to_contain_text("is not a decimal number")
 
 
+def test_what_if_refuses_what_makes_no_sense_where_it_is_typed(page: Page, base: str, faults: list[str]) -> None:
+    """A flavour at -1 was in the list and could not be told from the others; 2.5 replicas were taken for 3."""
+    go(page, base, "what-if")
+    replicas, prices = page.get_by_role("spinbutton"), page.locator(".fields input[type=text]")
+    replicas.first.fill("2.5")
+    expect(page.locator(".result")).to_contain_text("a whole number from 0 to 20,000")
+    expect(page.locator(".wrong")).to_have_count(1)
+    expect(replicas.first).to_have_attribute("aria-invalid", "true")
+    replicas.first.fill("100")
+    expect(page.locator(".verdict")).to_contain_text("more an hour")
+    expect(page.locator(".wrong")).to_have_count(0)
+    for field, text in (("price", "-1"), ("cpu", "many"), ("cpu", "1e30"), ("memory", "0"), ("name", " ")):
+        typed = page.locator(f".adding input[name={field}]")
+        before = typed.input_value()
+        typed.fill(text)
+        page.get_by_role("button", name="Add").click()
+        assert typed.evaluate("field => field.validationMessage"), (field, text)
+        typed.fill(before)
+    expect(page.locator(".added")).to_have_count(0)
+    prices.nth(0).fill("-1")
+    prices.nth(1).fill("dear")
+    expect(page.locator(".wrong")).to_have_count(2)
+    expect(page.locator(".result li")).to_have_count(2)
+    assert ["status of 400" in fault for fault in faults] == [True] * len(faults)
+    faults.clear()
+
+
 def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faults: list[str]) -> None:
     """The server says when; it is asked again by itself, and nobody is told that what they asked makes no sense."""
     go(page, base, "what-if")
