@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from htas.documents.explain import explain_node, explain_pod
+from htas.documents.node_remedies import meaning_of_node
 from htas.documents.nodes import NodeLine, node_line
 from htas.documents.refusals import FlavourRefusal, refusals
 from htas.documents.remedies import Meaning, meaning
@@ -46,7 +47,7 @@ class NodePage(msgspec.Struct, frozen=True):
 
 
 class NodeDetail(msgspec.Struct, frozen=True):
-    """A node, everything that holds it, and what it has cost since it came."""
+    """A node, everything that holds it, and what it has cost since it came (empty: there is no past)."""
 
     item: NodeItem
     meaning: Meaning
@@ -142,7 +143,7 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
     spent = each.figures.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
     return NodeDetail(
         _item(each, picture),
-        meaning(each.why),
+        meaning_of_node(each.why, each.message, each.node, each.pods, picture.snapshot, picture.policy),
         explain_node(name, picture.snapshot, picture.plan, picture.policy),
         picture.plan.cost.currency,
         str(bill_amount(spent)),

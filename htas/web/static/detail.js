@@ -44,7 +44,7 @@ function head(kind, name) {
   );
 }
 
-const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
 function reason(name, message, meaning, title) {
   return h(
@@ -69,7 +69,7 @@ async function node(name, from) {
     h("div", { class: "wide-bar" }, blocks(pods)),
     facts([
       ["Price", line.price_per_hour ? [`${money(line.price_per_hour)} ${found.currency}/h · `, h("a", { href: "#/what-if" }, "what if")] : "not known"],
-      ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
+      found.spent !== "" && ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
       ["Flavour", line.flavour ? h("a", { href: `#/now/find/${encodeURIComponent(line.flavour)}` }, line.flavour) : "–"],
       ["Group", line.group || "none"],
       ["CPU asked for", percent(line.cpu)],
