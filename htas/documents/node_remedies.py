@@ -63,12 +63,14 @@ def meaning_of_node(
 
 
 def _of_pods(message: str, node: Node, pods: Sequence[Pod], snapshot: ClusterSnapshot, policy: Policy) -> str:
-    """By rule, that of the plan's message first: the pod that is named there, else the first, and how many others it holds."""
+    """By rule, that of the message first: the pod that is named there, else its first, and how many others it holds."""
     holding: dict[str, list[Pod]] = {}
     for pod, rule, _ in of_pods(pods, node, snapshot, policy):
         holding.setdefault(rule, []).append(pod)
     rules = sorted(holding, key=lambda rule: not message.startswith(f"{rule}:"))
     told, named = [], set(message.replace(":", " ").split())
+    if message.startswith(f"{Blocking.NOT_ENOUGH_PDB}:") and Blocking.NOT_ENOUGH_PDB not in holding:
+        told.append(f"{OF_RULES[Blocking.NOT_ENOUGH_PDB].replace('more', 'so many at once', 1)}.")
     for rule in rules[:MOST_RULES]:
         held = sorted({pod.key: pod for pod in holding[rule]}.values(), key=lambda pod: pod.key not in named)
         others = f" and {counted(len(held) - 1, 'other')}" if len(held) > 1 else ""

@@ -61,6 +61,13 @@ function reason(name, message, meaning, title) {
 const explained = (lines) =>
   h("section", {}, h("h3", {}, "Explained"), h("ol", { class: "lines" }, lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim()))));
 
+/** What all pods of a node ask for, as its bar and table have it. The cleaner's own figure leaves DaemonSets out, where it is told to. */
+function asked(pods, what) {
+  const sum = (some) => some.reduce((total, each) => total + each[what], 0);
+  const daemons = sum(pods.filter((each) => each.kind === "daemon"));
+  return `${percent(sum(pods))}${daemons ? `, ${percent(daemons)} of it by what comes with the node` : ""}`;
+}
+
 async function node(name, from) {
   const found = await get(`/nodes/${encodeURIComponent(name)}`);
   const { node: line, why, message, blocks: pods } = found.item;
@@ -72,8 +79,8 @@ async function node(name, from) {
       found.spent !== "" && ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
       ["Flavour", line.flavour ? h("a", { href: `#/now/find/${encodeURIComponent(line.flavour)}` }, line.flavour) : "–"],
       ["Group", line.group || "none"],
-      ["CPU asked for", percent(line.cpu)],
-      ["Memory asked for", percent(line.memory)],
+      ["CPU asked for", asked(pods, "cpu")],
+      ["Memory asked for", asked(pods, "memory")],
       ["Age", length(line.age_s)],
       ["State", line.state],
     ]),

@@ -54,6 +54,12 @@ def test_the_rule_that_the_plan_tells_comes_first() -> None:
     assert remedy("NotSafeToEvictAnnotation: shop/a …", *pods).startswith("shop/a (NotSafeToEvictAnnotation)")
 
 
+def test_a_budget_that_allows_some_but_not_all_of_a_node_is_spoken_of() -> None:
+    pod = service("web", disruption={"htas.io/migrate": "true"})
+    told = remedy("NotEnoughPdb: budget shop/web allows 1 more disruption (all 2 pods of the node have to move)", pod)
+    assert told == "a disruption budget that allows so many at once, which often takes one replica more."
+
+
 def test_a_control_plane_is_neither_replaced_nor_adopted() -> None:
     assert remedy("it is of the control plane", why=Kept.NOT_AUTOSCALED, labels={ROLE: ""}) == ""
     assert "adopt it" in remedy("", why=Kept.NOT_AUTOSCALED, labels={})
