@@ -185,6 +185,42 @@ def test_the_keyboard_reaches_all(page: Page, base: str) -> None:
     expect(page.get_by_role("dialog").locator(":focus")).to_have_count(1)
 
 
+def test_a_page_s_link_leads_the_keyboard_to_its_heading(page: Page, base: str) -> None:
+    """Focus stayed in the header: of each page all its links were gone through again."""
+    go(page, base, "now")
+    page.get_by_role("link", name="Money", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("main h1:focus")).to_have_text("Money")
+    page.keyboard.press("Tab")
+    expect(page.locator("main :focus")).to_have_count(1)
+
+
+def test_a_node_s_shares_are_those_of_its_bar(page: Page, base: str) -> None:
+    """60 % were told beside a bar and a table of 65: DaemonSets were left out of the one."""
+    go(page, base, "now")
+    page.locator(".node").first.click()
+    there = page.get_by_role("dialog")
+    cpu = there.locator(".facts div", has_text="CPU asked for").locator("dd")
+    expect(cpu).to_contain_text("DaemonSets and the like")
+    shares = [int(text.split()[0]) for text in there.locator("tbody td:nth-child(3)").all_inner_texts()]
+    assert abs(int(cpu.inner_text().split()[0]) - sum(shares)) <= len(shares)
+
+
+def test_type_grows_with_the_width(context: BrowserContext, base: str) -> None:
+    """At 2560 it stayed a desk's, and half of the page empty."""
+    sizes = {}
+    for width in (390, 1280, 2560):
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(base)
+        settle(page)
+        sizes[width] = page.evaluate("() => parseFloat(getComputedStyle(document.documentElement).fontSize)")
+        page.close()
+    assert sizes[390] == 15
+    assert 15 <= sizes[1280] < 16
+    assert sizes[2560] >= 20
+
+
 def test_money_adds_up_and_windows_change(page: Page, base: str) -> None:
     go(page, base, "money")
     expect(page.get_by_role("img", name="Bars of what was spent")).to_be_visible()

@@ -65,7 +65,7 @@ const explained = (lines) =>
 function asked(pods, what) {
   const sum = (some) => some.reduce((total, each) => total + each[what], 0);
   const daemons = sum(pods.filter((each) => each.kind === "daemon"));
-  return `${percent(sum(pods))}${daemons ? `, ${percent(daemons)} of it by what comes with the node` : ""}`;
+  return `${percent(sum(pods))}${daemons ? `, DaemonSets and the like ${percent(daemons)}` : ""}`;
 }
 
 async function node(name, from) {
