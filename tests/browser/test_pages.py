@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -283,6 +284,23 @@ def test_what_if_refuses_what_makes_no_sense_where_it_is_typed(page: Page, base:
     expect(page.locator(".result li")).to_have_count(2)
     assert ["status of 400" in fault for fault in faults] == [True] * len(faults)
     faults.clear()
+
+
+def test_what_if_is_kept_in_the_address(page: Page, base: str) -> None:
+    """A reload lost it, and nobody could be sent what somebody had found."""
+    go(page, base, "what-if")
+    page.get_by_role("spinbutton").first.fill("100")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".verdict")).to_contain_text("with that changed")
+    expect(page).to_have_url(re.compile(r"#/what-if/with/.*%22replicas%22"))
+    page.reload()
+    expect(page.get_by_role("spinbutton").first).to_have_value("100")
+    expect(page.locator(".added")).to_contain_text("big")
+    expect(page.locator(".verdict")).to_contain_text("with that changed")
+    page.get_by_role("button", name="Start over").click()
+    expect(page).to_have_url(f"{base}/#/what-if")
+    page.goto(f"{base}/#/what-if/with/nonsense")
+    expect(page.locator(".verdict")).to_contain_text("Cheapest for what runs now")
 
 
 def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faults: list[str]) -> None:

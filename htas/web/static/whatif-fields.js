@@ -49,3 +49,23 @@ export function mark(controls, faults) {
     field?.setAttribute("aria-describedby", told.id);
   }
 }
+
+const strings = (of) => Object.fromEntries(Object.entries(of ?? {}).filter(([, value]) => typeof value === "string"));
+
+/** What an address asks, as `/simulate` takes it; what else may stand there is left out. */
+export function changeOf(text) {
+  let said;
+  try {
+    said = JSON.parse(text) ?? {};
+  } catch {
+    said = {};
+  }
+  const list = (of) => (Array.isArray(of) ? of : []);
+  const flavours = list(said.flavours).map((each) => strings(each)).map(({ name, cpu, memory, price }) => ({ name, cpu, memory, price }));
+  return {
+    lift: list(said.lift).filter((each) => typeof each === "string"),
+    prices: strings(said.prices),
+    flavours: flavours.filter((each) => Object.values(each).every((value) => value !== undefined)),
+    replicas: Object.fromEntries(Object.entries(said.replicas ?? {}).filter(([, value]) => Number.isInteger(value))),
+  };
+}

@@ -5,7 +5,7 @@ import { ranked } from "./chart.js";
 import { folded, h, settled, show } from "./dom.js";
 import { unpriced } from "./now.js";
 import { bytes, cores, counted, money, number, spoken } from "./words.js";
-import { mark, MOST_REPLICAS, wrongFlavour, wrongReplicas } from "./whatif-fields.js";
+import { changeOf, mark, MOST_REPLICAS, wrongFlavour, wrongReplicas } from "./whatif-fields.js";
 
 const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
 const MIXES = 16;
@@ -32,7 +32,16 @@ export function whatIf() {
     h("div", { class: "halves wide" }, controls, result),
   );
 
-  const ask = settled(200, () => answerTo(++shown, 0));
+  const ask = settled(200, () => {
+    remember();
+    answerTo(++shown, 0);
+  });
+
+  /** The address has what is asked: a reload keeps it, and it can be sent to somebody. */
+  function remember() {
+    if (!root.isConnected || !/^#\/what-if(\/with\/|$)/.test(location.hash)) return; // a pod stands there, opened beside
+    history.replaceState(null, "", isChanged() ? `#/what-if/with/${encodeURIComponent(JSON.stringify(change))}` : "#/what-if");
+  }
 
   /** Asks for what is changed now. While others are at it the server says when to come back, and that is done. */
   async function answerTo(mine, times) {
@@ -227,6 +236,15 @@ export function whatIf() {
 
   return {
     root,
+    places: ["with"],
+    place(kind, rest) {
+      if (kind === "with") {
+        if (rest === JSON.stringify(change)) return;
+        change = changeOf(rest);
+        wrong.clear();
+        if (levers) draw();
+      } else if (!kind && levers) remember();
+    },
     async draw() {
       if (levers) return; // while somebody tries things out, what they are compared with stays as it was
       show(result, h("p", { class: "note" }, "Working it out …"));
