@@ -11,10 +11,12 @@ from typing import Annotated
 import msgspec
 
 from htas.documents.afterwards import carried_out
+from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
 from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
+from htas.model.plan import Plan
 from htas.model.policy import NodeGroup, Policy
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
@@ -95,6 +97,15 @@ class OnSale(msgspec.Struct, frozen=True):
     nodes: int
 
 
+class Waits(msgspec.Struct, frozen=True):
+    """Pods that no machine would be bought for: why, in the plan's words of most of them, and what would change it."""
+
+    reason: str
+    pods: int
+    message: str
+    remedy: str
+
+
 class Unchanged(msgspec.Struct, frozen=True):
     """The same moment without the change: as it stands, and the cheapest that was found."""
 
@@ -124,6 +135,8 @@ class Simulated(msgspec.Struct, frozen=True):
     counts_bought: bool = False
     as_is: Unchanged | None = None
     """What a change is compared with; None: nothing was changed."""
+    why_waiting: Sequence[Waits] = ()
+    """The same as `waiting`, with what forbids it."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -203,7 +216,18 @@ def simulated(
         sum(present.unpriced.values()),
         _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
         counts,
+        why_waiting=_why_waiting(made),
     )
+
+
+def _why_waiting(made: Plan) -> list[Waits]:
+    told = defaultdict[str, Counter[str]](Counter)
+    for item in made.unplaced:
+        told[item.reason][item.message.partition("; ")[0]] += 1  # what follows tells of each node
+    return [
+        Waits(str(reason), words.total(), words.most_common(1)[0][0], meaning(reason).remedy)
+        for reason, words in told.items()
+    ]
 
 
 def _least(present: AdoptedCluster) -> int:

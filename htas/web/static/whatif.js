@@ -198,7 +198,6 @@ export function whatIf() {
     const best = price(answer.best);
     const known = price(base.best);
     const delta = best - known;
-    const waiting = Object.entries(answer.waiting);
     const verdict = isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now";
     show(glance, h("span", {}, verdict), h("b", { class: "n" }, `${money(best)} ${answer.currency}/h`), isChanged() && Math.abs(delta) >= 1e-9 ? h("b", { class: `n ${delta < 0 ? "good" : "bad"}` }, `${delta < 0 ? "−" : "+"}${money(Math.abs(delta))}`) : null);
     return [
@@ -211,7 +210,7 @@ export function whatIf() {
         onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, `Dearer flavours make nothing cheaper: the search, which is no exhaustive one, found these machines only now. At the prices of today they cost less still.`),
         unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
-        waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
+        answer.why_waiting.map((each) => h("p", { class: "warn" }, `Would wait: ${counted(each.pods, "pod")} (${spoken(each.reason)}): ${each.message}.`, each.remedy && h("small", {}, ` What would change it: ${each.remedy}`))),
         bought && h("p", { class: "note" }, answer.counts_bought ? `Bought for pods that wait: ${bought}` : `Pods that wait will be bought ${bought}: not in these figures`),
       ),
       h("section", { class: "card" }, h("h2", {}, "Machines"), placement(answer)),
