@@ -18,7 +18,7 @@ function amount(text) {
 /** Why a field has no number of replicas; empty: it has, or is empty. */
 export function wrongReplicas(field) {
   if (field.value === "" && !field.validity.badInput) return "";
-  return /^\d+$/.test(field.value) && Number(field.value) <= MOST_REPLICAS ? "" : `a whole number from 0 to ${MOST_REPLICAS.toLocaleString("en")}`;
+  return /^\d+$/.test(field.value) && Number(field.value) <= MOST_REPLICAS ? "" : `takes a whole number from 0 to ${MOST_REPLICAS.toLocaleString("en")}`;
 }
 
 /** What is wrong with a flavour that is to be added, by field. */
