@@ -110,6 +110,9 @@ def ui(
     speed: Annotated[float, typer.Option("--speed", min=0, help="Then so many times real time; 0: it stops.")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same day.")] = 1,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0: any that is free.")] = 0,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="Written: a token for commands with --server, while this runs.")
+    ] = None,
 ) -> None:
     """Look at a dump, or at the demo, in a browser; no cluster is needed, and none is contacted."""
     from htas.cli import ui as pages
@@ -122,9 +125,9 @@ def ui(
         if recommend and approve:
             raise InputError("--approve: one that only recommends has nothing to ask; leave out --recommend")
         if demo:
-            pages.demo(seed, hours, speed, port, recommend=recommend, approve=approve)
+            pages.demo(seed, hours, speed, port, token_file, recommend=recommend, approve=approve)
         elif dump is not None:
-            pages.run(pages.seat_of_dump(dump, flavours, config, at), port)
+            pages.run(pages.seat_of_dump(dump, flavours, config, at), port, token_file)
 
 
 @app.command()

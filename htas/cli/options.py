@@ -47,17 +47,19 @@ def configured(path: Path | None) -> Loaded:
     from htas.config.loader import load_configuration
 
     if path is None:
-        path = _found()
-        err.print(f"configuration: {path}", style="dim", markup=False, soft_wrap=True)
+        path = found()
+    if path is None:
+        raise InputError(
+            f"--config: name a configuration, or set {VARIABLE}; there is none of {', '.join(PLACES)} either"
+        )
     return load_configuration(path)
 
 
-def _found() -> Path:
+def found() -> Path | None:
+    """The configuration that a command reads which nobody has named one, if there is one: told on stderr."""
     named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    for place in PLACES:
-        file = Path(place).expanduser()
-        if file.is_file():
-            return file
-    raise InputError(f"--config: name a configuration, or set {VARIABLE}; there is none of {', '.join(PLACES)} either")
+    files = [Path(named)] if named else [file for place in PLACES if (file := Path(place).expanduser()).is_file()]
+    if not files:
+        return None
+    err.print(f"configuration: {files[0]}", style="dim", markup=False, soft_wrap=True)
+    return files[0]

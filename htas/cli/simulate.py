@@ -12,6 +12,7 @@ import msgspec
 from htas.adapters.kubernetes.dump import Dump
 from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
+from htas.cli.options import found
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
 from htas.cli.recognising import recognised_in
 from htas.config.loader import load_catalogue, load_configuration
@@ -117,14 +118,13 @@ def _refuse_without_pods(path: Path, dump: Dump, nodes: Sequence[Node], policy: 
 
 def policy_of(flavours: Path | None, config: Path | None) -> Policy:
     """The configuration's policy with the prices of a file; without a configuration one group that buys everything."""
-    if config is None:
+    if config is None and (config := None if flavours is not None else found()) is None:
         if flavours is None:
             raise InputError("--flavours: name a price file, or a configuration that has one (--config)")
         return Policy("simulated", load_catalogue(flavours), (NodeGroup("nodes"),))
     policy = load_configuration(config).policy
-    if flavours is None:
-        return policy
-    policy = msgspec.structs.replace(policy, catalogue=load_catalogue(flavours))
-    if not any(policy.flavours_of(group) for group in policy.groups):
+    if flavours is not None:
+        policy = msgspec.structs.replace(policy, catalogue=load_catalogue(flavours))
+    if flavours is not None and not any(policy.flavours_of(group) for group in policy.groups):
         raise InputError(f"--flavours: no node group of {config} may buy any flavour of {flavours}")
     return policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import shlex
 import signal
 import threading
 import time
@@ -19,7 +20,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.cli.console import err
+from htas.adapters.tokens import shows
+from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster
 from htas.cli.recognising import recognised_in
 from htas.cli.simulate import policy_of
@@ -59,14 +61,20 @@ STEP_S = 20.0
 
 @dataclass(slots=True)
 class OneSecret:
-    """A gate with one secret, made at the start, printed nowhere and shown by sessions of the entrance alone."""
+    """A gate with one secret, made at the start and printed nowhere: sessions of the entrance show it, and commands
+    that are given the file it was written to.
+    """
 
     secret: str
 
     def check(self, authorization: str, method: str, path: str) -> str:
         """Raises RequestRefusedError."""
-        if not hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self.secret}".encode()):
-            raise RequestRefusedError(401, "open the link that htas ui printed; was it used, start htas ui again")
+        if not shows(authorization, self.secret):
+            raise RequestRefusedError(
+                401,
+                "open the link that htas ui printed; was it used, start htas ui again. Commands show the token of"
+                " htas ui --token-file FILE",
+            )
         return "whoever opened the link"
 
 
@@ -97,10 +105,10 @@ class Entrance:
         return answer
 
 
-def serve(seat: Seat, port: int) -> tuple[Listener, str]:
+def serve(seat: Seat, port: int, secret: str | None = None) -> tuple[Listener, str]:
     """The pages and the API on loopback, and the link that opens them. Raises PermanentError."""
     seat.is_entered_once = True
-    gate, sessions = OneSecret(token_urlsafe(24)), Sessions()
+    gate, sessions = OneSecret(secret or token_urlsafe(24)), Sessions()
     entrance = Entrance(gate, sessions)
     routes = [
         Route(ENTER, entrance.enter),
@@ -112,19 +120,46 @@ def serve(seat: Seat, port: int) -> tuple[Listener, str]:
     return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={entrance.secret}"
 
 
-def run(seat: Seat, port: int, played: threading.Thread | None = None) -> None:
+@contextmanager
+def token_in(path: Path | None) -> Iterator[str]:
+    """A token for commands, in a file that its owner alone may read, for as long as the pages are served.
+
+    Raises InputError for a file that is there already: it may be another daemon's token.
+    """
+    token = token_urlsafe(24)
+    if path is None:
+        yield token
+        return
+    try:
+        path.touch(0o600, exist_ok=False)
+        path.write_text(f"{token}\n")
+    except FileExistsError:
+        raise InputError(f"--token-file: {path}: is there already; name a file to be written") from None
+    except OSError as error:
+        raise InputError(f"--token-file: {path}: {error.strerror}") from None
+    try:
+        yield token
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def run(seat: Seat, port: int, token_file: Path | None = None, played: threading.Thread | None = None) -> None:
     """Serve until a signal."""
     done = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: done.set())
-    listener, link = serve(seat, port)
-    listener.start()
-    if played is not None:
-        played.start()
-    err.print(f"open {link}", markup=False, soft_wrap=True)
-    err.print("the link works once, on this machine; end with Ctrl-C", style="dim")
-    done.wait()
-    listener.stop()
+    with token_in(token_file) as token:
+        listener, link = serve(seat, port, token)
+        listener.start()
+        if played is not None:
+            played.start()
+        err.print(f"open {link}", markup=False, soft_wrap=True)
+        if token_file is not None:
+            told = f"htas top --server http://{LOOPBACK}:{listener.port} --token-file {shlex.quote(str(token_file))}"
+            err.print(told, markup=False, soft_wrap=True)
+        err.print("the link works once, on this machine; end with Ctrl-C", style="dim")
+        done.wait()
+        listener.stop()
 
 
 # Of a dump.
@@ -226,7 +261,14 @@ def _world(loaded: Loaded, seed: int) -> World:
 
 
 def demo(
-    seed: int, hours: float | None, speed: float, port: int, *, recommend: bool = False, approve: bool = False
+    seed: int,
+    hours: float | None,
+    speed: float,
+    port: int,
+    token_file: Path | None = None,
+    *,
+    recommend: bool = False,
+    approve: bool = False,
 ) -> None:
     """Play the day and serve it meanwhile."""
     played: Played | PlayedBeside
@@ -235,4 +277,4 @@ def demo(
         played = PlayedBeside(seed, hours, speed)
     else:
         played = Played(seed, hours, speed, Approval() if approve else None)
-    run(played.seat, port, threading.Thread(target=played.play, name="demo", daemon=True))
+    run(played.seat, port, token_file, threading.Thread(target=played.play, name="demo", daemon=True))

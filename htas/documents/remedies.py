@@ -20,7 +20,7 @@ class Meaning(msgspec.Struct, frozen=True):
 KEPT: Mapping[Kept, Meaning] = {
     Kept.NOT_AUTOSCALED: Meaning(
         "HTAS did not buy it: it belongs to none of its node groups.",
-        "Replace it by a machine that HTAS buys, or adopt it with the labels htas.io/cluster, htas.io/claim and htas.io/group.",
+        "A worker: replace it by a machine that HTAS buys, or adopt it with the labels htas.io/cluster, htas.io/claim and htas.io/group. The control plane stays as it is.",
     ),
     Kept.NO_PRICE: Meaning(
         "The price file does not have its instance type: it is in no price shown here, and nothing is planned for it.",
@@ -76,7 +76,9 @@ KEPT: Mapping[Kept, Meaning] = {
     Kept.MIN_SIZE_REACHED: Meaning("Its group has no more nodes than it must have.", "A lower minNodes for its group."),
     Kept.CURRENTLY_BEING_DELETED: Meaning("It is on its way out already."),
     Kept.TOO_YOUNG: Meaning("It was bought a moment ago.", "A shorter cleaning.delayAfterLaunch, or time."),
-    Kept.NEEDED: Meaning("This plan places work on it."),
+    Kept.NEEDED: Meaning(
+        "This plan places work on it.", "Nothing needs to: once that work has come it is judged as any other node."
+    ),
     Kept.TOO_MANY_AT_ONCE: Meaning(
         "As many nodes are being emptied as may be at once.", "A higher cleaning.maxNodesAtOnce, or time."
     ),
@@ -85,7 +87,7 @@ KEPT: Mapping[Kept, Meaning] = {
         "Consolidation (cleaning.consolidation.enabled) may buy one cheaper machine for several.",
     ),
     Kept.BLOCKED_BY_POD: Meaning(
-        "A pod on it may not be moved.", "Explain the node: it names the pod, the rule, and all other rules."
+        "A pod on it may not be moved.", "What lifts the rule that its message names; each node tells of which pods."
     ),
     Kept.BLOCKED_BY_ON_COMPLETION_POD: Meaning(
         "A pod on it asked to run to its end first.", "Time: the pod ends by itself."
@@ -99,7 +101,8 @@ KEPT: Mapping[Kept, Meaning] = {
         "cleaning.migration: evict, or another runtime.",
     ),
     Kept.MIGRATION_FAILED: Meaning(
-        "A pod of it could not be moved; it is left alone for a while.", "Explain the node: it names the pod."
+        "A pod of it could not be moved; it is left alone for a while.",
+        "Time, and what its message says went wrong.",
     ),
 }
 
@@ -137,7 +140,8 @@ UNPLACED: Mapping[Unplaced, Meaning] = {
         "It has scheduling gates, and does not count as waiting.", "Whoever set the gates removes them."
     ),
     Unplaced.NOT_SUPPORTED: Meaning(
-        "It asks for something HTAS does not understand, and HTAS does not guess.", "Explain the pod names it."
+        "It asks for something HTAS does not understand, and HTAS does not guess.",
+        "Other constraints: what is explained of the pod names those.",
     ),
     Unplaced.AUTOSCALING_NOT_DUE: Meaning(
         "It has no room now; the next autoscaling cycle decides on buying.", "Time, at most cycles.autoscaling."
@@ -170,7 +174,10 @@ REMOVAL: Mapping[ProposalReason, Meaning] = {
 
 OTHERS: Mapping[str, Meaning] = {
     "Coming": Meaning("It was bought and is not Ready yet."),
-    "Leaving": Meaning("It is being emptied and given back."),
+    "Leaving": Meaning(
+        "It is being emptied and given back.",
+        "To keep it: kubectl annotate node NODE htas.io/do-not-disrupt=true; what is under way is undone.",
+    ),
     "Unjudged": Meaning("No cleaning cycle has judged it yet.", "Time, at most cycles.cleaning."),
 }
 

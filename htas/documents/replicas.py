@@ -27,19 +27,22 @@ def services_of(view: ClusterView) -> Mapping[str, Sequence[Pod]]:
 
 
 def with_replicas(view: ClusterView, wanted: Mapping[str, int]) -> ClusterView:
-    """With more pods of a service, which wait, or fewer. Raises GivenError."""
+    """With more pods of a service, which wait, or fewer. Raises GivenError, with a line for each."""
     if not wanted:
         return view
-    of, gone, come = services_of(view), set[str](), list[Pod]()
+    of, gone, come, faults = services_of(view), set[str](), list[Pod](), list[str]()
     for name, count in wanted.items():
         if name not in of:
-            raise GivenError(f"replicas: there is no service {name!r}{did_you_mean(name, list(of))}")
-        if not 0 <= count <= MOST_GROWN:
-            raise GivenError(f"replicas.{name}: {count} is not from 0 to {MOST_GROWN:,}")
-        pods = sorted(of[name], key=_kept_first)
-        gone |= {pod.key for pod in pods[count:]}
-        newest = max(pods, key=lambda pod: (pod.created_at, pod.name))
-        come += [_another(newest, i) for i in range(count - len(pods))]
+            faults.append(f"replicas.{name}: there is no service {name!r}{did_you_mean(name, list(of))}")
+        elif not 0 <= count <= MOST_GROWN:
+            faults.append(f"replicas.{name}: {count} is not from 0 to {MOST_GROWN:,}")
+        else:
+            pods = sorted(of[name], key=_kept_first)
+            gone |= {pod.key for pod in pods[count:]}
+            newest = max(pods, key=lambda pod: (pod.created_at, pod.name))
+            come += [_another(newest, i) for i in range(count - len(pods))]
+    if faults:
+        raise GivenError("\n".join(faults))
     if len(come) > MOST_GROWN:
         raise GivenError(f"replicas: {len(come):,} pods more in all; at most {MOST_GROWN:,} are tried")
     kept = tuple(pod for pod in view.pods if pod.key not in gone)

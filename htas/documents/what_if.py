@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Annotated
 
 import msgspec
 
+from htas.documents.afterwards import carried_out
+from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
 from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
-from htas.model.nodes import Node
 from htas.model.plan import Plan
-from htas.model.pods import Phase
 from htas.model.policy import NodeGroup, Policy
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
-from htas.planning.cluster.machines import machine_node
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, cheapest, cheapest_anew, packed
+from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting
-from htas.planning.what_if.lifting import Held, holding, lifts, pinned
+from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
 from htas.ports import GivenError
 
 ALL_CHOICES = 3
 """Of so many lifted rules each choice is asked."""
+MOST_CORES_M, MOST_MEMORY = 10_000_000, 2**50
+"""Of a flavour that is made up: five times the largest machine that anybody sells."""
 PODS_ON_A_NODE = 110
 """Of a flavour that is made up, as kubelets have it."""
 
@@ -94,6 +97,15 @@ class OnSale(msgspec.Struct, frozen=True):
     nodes: int
 
 
+class Waits(msgspec.Struct, frozen=True):
+    """Pods that no machine would be bought for: why, in the plan's words of most of them, and what would change it."""
+
+    reason: str
+    pods: int
+    message: str
+    remedy: str
+
+
 class Unchanged(msgspec.Struct, frozen=True):
     """The same moment without the change: as it stands, and the cheapest that was found."""
 
@@ -123,6 +135,8 @@ class Simulated(msgspec.Struct, frozen=True):
     counts_bought: bool = False
     as_is: Unchanged | None = None
     """What a change is compared with; None: nothing was changed."""
+    why_waiting: Sequence[Waits] = ()
+    """The same as `waiting`, with what forbids it."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -175,10 +189,8 @@ def simulated(
     Raises GivenError with what is wrong with a change.
     """
     counts = decides_who_waits(change) if counts_bought is None else counts_bought
-    today, policy = policy, _priced(policy, change)
-    grown = with_replicas(view, change.replicas)
+    today, (grown, policy) = policy, changed(view, policy, change)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
-    bound = made.cost.bound_nanos if counts else _bound_of_running(view, policy, now)
     after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
     held = holding(present)
@@ -197,20 +209,31 @@ def simulated(
         _mix(start),
         _mix(found.packed),
         _mix(best),
-        price_text(min(bound, best.nanos_per_hour)),
+        price_text(min(_least(present), best.nanos_per_hour)),
         dict(Counter(item.flavour for item in made.launches)),
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
         _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
         counts,
+        why_waiting=_why_waiting(made),
     )
 
 
-def _bound_of_running(view: ClusterView, policy: Policy, now: float) -> int:
-    """Without what waits, which a plan places or buys for, or has room kept for, and none of the figures has."""
-    running = msgspec.structs.replace(view, pods=tuple(pod for pod in view.pods if pod.node is not None))
-    return plan(ClusterSnapshot(now, running), policy, now, frozenset()).cost.bound_nanos
+def _why_waiting(made: Plan) -> list[Waits]:
+    told = defaultdict[str, Counter[str]](Counter)
+    for item in made.unplaced:
+        told[item.reason][item.message.partition("; ")[0]] += 1  # what follows tells of each node
+    return [
+        Waits(str(reason), words.total(), words.most_common(1)[0][0], meaning(reason).remedy)
+        for reason, words in told.items()
+    ]
+
+
+def _least(present: AdoptedCluster) -> int:
+    """No mix costs less, were no rule to hold any of the work. A flavour counts only for pods that fit on it."""
+    freed = all_lifted(present)
+    return bound_nanos(freed, pinned(freed, holding(freed)))
 
 
 def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -> str:
@@ -236,7 +259,8 @@ def _only_lowers(policy: Policy, change: Changes) -> bool:
 
 def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: float, change: Changes) -> Arrangement:
     """The best at today's prices, at the lower ones of `policy`: it holds as well, and may be the better find."""
-    present = adopt(view, _priced(today, msgspec.structs.replace(change, prices={})), now, as_annotated=True)
+    unpriced = msgspec.structs.replace(change, prices={}, replicas={})
+    present = adopt(view, changed(view, today, unpriced)[1], now, as_annotated=True)
     held = holding(present)
     found = _relaxed(present, held, change.lift, _shelves(policy, change))
     best = found.best
@@ -288,26 +312,42 @@ def _long_ago(view: ClusterView, now: float) -> Memory:
     return Memory(names, names, since)
 
 
-def _priced(policy: Policy, change: Changes) -> Policy:
-    """The policy with other prices and more flavours, which every node group may buy."""
-    names = [flavour.name for flavour in policy.catalogue.flavours]
-    for name in change.prices:
-        if name not in names:
-            raise GivenError(f"prices: there is no flavour {name!r}{did_you_mean(name, names)}")
-    flavours = [
-        msgspec.structs.replace(each, nanos_per_hour=_price(change.prices[each.name], f"prices.{each.name}"))
-        if each.name in change.prices
-        else each
-        for each in policy.catalogue.flavours
-    ]
+def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[ClusterView, Policy]:
+    """With other replicas, other prices and more flavours, which every node group may buy.
+
+    Raises GivenError with all that is wrong, a line each: who mends one thing would else be told of the next.
+    """
+    faults: list[str] = []
+    grown, known = view, {flavour.name: flavour for flavour in policy.catalogue.flavours}
+    flavours = dict(known)
+    for name, text in change.prices.items():
+        with _noted(faults):
+            nanos = _price(text, f"prices.{name}")
+            if name not in known:
+                raise GivenError(f"prices.{name}: there is no flavour {name!r}{did_you_mean(name, list(known))}")
+            flavours[name] = msgspec.structs.replace(known[name], nanos_per_hour=nanos)
     for new in change.flavours:
-        if new.name in names:
-            raise GivenError(f"flavours: there is a flavour {new.name!r} already; change its price instead")
-        names.append(new.name)
-        flavours.append(_made_up(new))
+        with _noted(faults):
+            if new.name in flavours:
+                raise GivenError(
+                    f"flavours.{new.name}: there is a flavour {new.name!r} already; change its price instead"
+                )
+            flavours[new.name] = _made_up(new)
+    with _noted(faults):
+        grown = with_replicas(view, change.replicas)
+    if faults:
+        raise GivenError("\n".join(faults))
     groups = tuple(_may_buy(group, [new.name for new in change.flavours]) for group in policy.groups)
-    catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours))
-    return msgspec.structs.replace(policy, catalogue=catalogue, groups=groups)
+    catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours.values()))
+    return grown, msgspec.structs.replace(policy, catalogue=catalogue, groups=groups)
+
+
+@contextmanager
+def _noted(faults: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except GivenError as error:
+        faults.append(str(error))
 
 
 def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:
@@ -323,6 +363,8 @@ def _made_up(new: NewFlavour) -> Flavour:
         raise GivenError(f"flavours.{new.name}: {error}") from None
     if cpu <= 0 or memory <= 0:
         raise GivenError(f"flavours.{new.name}: has no cores or no memory; write such as cpu 8, memory 32Gi")
+    if cpu > MOST_CORES_M or memory > MOST_MEMORY:
+        raise GivenError(f"flavours.{new.name}: at most 10,000 cores and 1Pi of memory are tried")
     price = _price(new.price, f"flavours.{new.name}.price")
     return Flavour(new.name, Resources(cpu, memory, 0, PODS_ON_A_NODE), price)
 
@@ -335,22 +377,3 @@ def _price(text: str, where: str) -> int:
     if nanos > DEAREST:
         raise GivenError(f"{where}: {text!r} is above a million an hour")
     return nanos
-
-
-def carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
-    """The view once what the plan places and buys is there. Nothing is emptied yet: that is the next figure."""
-    place = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
-    place |= {pod: item.claim for item in made.launches for pod in item.pods}
-    nodes: list[Node] = list(view.nodes)
-    for item in made.launches:
-        group, flavour = policy.group(item.group), policy.catalogue.named(item.flavour)
-        if group is not None and flavour is not None:
-            nodes.append(machine_node(policy, group, flavour, item.zone, item.claim))
-    there = {node.name for node in nodes}
-    pods = tuple(
-        msgspec.structs.replace(pod, node=place[pod.key], started_at=made.taken_at, phase=Phase.RUNNING)
-        if pod.node is None and place.get(pod.key) in there
-        else pod
-        for pod in view.pods
-    )
-    return msgspec.structs.replace(view, nodes=tuple(nodes), pods=pods)

@@ -24,13 +24,15 @@ from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot
-from htas.ports import ConflictError, NotFoundError
+from htas.ports import ConflictError, GivenError, NotFoundError
 
 GONE_S = 900.0
 """What no plan has proposed for so long is forgotten: longer than any stage's period, and than a look at a group."""
 SHOWN_S = 3600.0
 """So long somebody who said yes is told that it came to nothing."""
 NOBODY = "nobody"
+FEWEST_DIGITS = 4
+"""Of an id somebody may leave out the end: as many as tell one question from the others, and no slip of the hand."""
 
 
 class Approvals:
@@ -101,18 +103,17 @@ class Approvals:
         return sorted(found, key=_waiting_first)
 
     def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]:
-        """Approve or reject; without any id everything that waits. The same word said again changes nothing.
+        """Approve or reject; without any id everything that waits. The same word said again changes nothing. For an
+        id its beginning does, of four digits or more, where no other has it.
 
-        Raises NotFoundError where one is not known, ConflictError where another word stands: then none is said.
+        Raises NotFoundError where one is not known, GivenError where it could be several, ConflictError where another
+        word stands: then none is said.
         """
         state = ApprovalState.APPROVED if is_approved else ApprovalState.REJECTED
         with self._lock:
             waiting = {key for key, each in self._asked.items() if each.state is ApprovalState.WAITING}
-            chosen = list(dict.fromkeys(ids)) or sorted(waiting)
             known = self._lapsed | self._asked
-            missing = [key for key in chosen if key not in known]
-            if missing:
-                raise NotFoundError(f"{', '.join(missing)}: waits for no word (any more)")
+            chosen = list(dict.fromkeys(meant(ids, known))) or sorted(waiting)
             others = [key for key in chosen if known[key].state not in (ApprovalState.WAITING, state)]
             if others:
                 raise ConflictError("; ".join(f"{key}: {_stands(known[key])}" for key in others))
@@ -228,6 +229,24 @@ def _is_used_up(before: Asked, question: Question) -> bool:
     """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
     is_more = not set(question.pods) <= set(before.question.pods)
     return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
+
+
+def meant(ids: Iterable[str], known: Collection[str]) -> list[str]:
+    """What ids or their beginnings stand for. Raises NotFoundError, and GivenError where one could be several."""
+    found, missing = [], []
+    for said in ids:
+        is_long = len(said.partition("-")[2]) >= FEWEST_DIGITS
+        alike = [said] if said in known else sorted(key for key in known if is_long and key.startswith(said))
+        if len(alike) > 1:
+            raise GivenError(f"{said}: could be {' or '.join(alike)}; write more of it")
+        found += alike
+        missing += [] if alike else [said]
+    if missing:
+        raise NotFoundError(
+            f"{', '.join(missing)}: there is no such question (any more); htas approve --list has those there are, an"
+            f" id or at least {FEWEST_DIGITS} of its digits will do"
+        )
+    return found
 
 
 def _is_begun(outcome: Outcome) -> bool:

@@ -100,6 +100,12 @@ def _nodes(_: Seat, picture: Picture, asked: ApiRequest) -> NodePage:
     return node_page(picture, **msgspec.structs.asdict(asked.query))
 
 
+def _node(seat: Seat, picture: Picture, asked: ApiRequest) -> NodeDetail:
+    """Of what has no past nothing was spent: a dump's nodes were not bought when they came."""
+    found = node_detail(picture, asked.path["name"])
+    return found if seat.reading is not None else msgspec.structs.replace(found, spent="")
+
+
 def _pods(_: Seat, picture: Picture, asked: ApiRequest) -> PodPage:
     return pod_page(picture, **msgspec.structs.asdict(asked.query))
 
@@ -213,7 +219,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/nodes/{name}",
         "A node, everything that holds it, and what it has cost",
-        lambda _, picture, asked: node_detail(picture, asked.path["name"]),
+        _node,
         NodeDetail,
     ),
     Endpoint("/pods", "Pods, a page at a time; waiting=true: those without a node", _pods, PodPage, queries.OfPods),

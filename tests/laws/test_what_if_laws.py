@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 
-from htas.documents.what_if import carried_out
+from htas.documents.afterwards import carried_out
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.planner import plan
@@ -20,6 +20,8 @@ def test_who_has_no_node_once_a_plan_is_carried_out_is_told_to_wait(snapshot: Cl
     view = snapshot.cluster
     made = plan(msgspec.structs.replace(snapshot, expects_more=False, claims=()), policy, NOW)
     after = carried_out(view, made, policy)
-    assert [pod.key for pod in after.pods] == [pod.key for pod in view.pods]
+    there, come = after.pods[: len(view.pods)], after.pods[len(view.pods) :]
+    assert [pod.key for pod in there] == [pod.key for pod in view.pods]
+    assert {pod.node for pod in come} <= {launch.claim for launch in made.launches}  # DaemonSet pods come with machines
     without = {pod.key for pod in after.pods if pod.node is None}
     assert without == {item.pod for item in made.unplaced}

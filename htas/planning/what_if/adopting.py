@@ -111,7 +111,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
             view,
             nodes=adopted,
             pods=tuple(msgspec.structs.replace(pod, scheduler=policy.scheduler_name) for pod in movable),
-            daemons=None if view.daemons is None else (*view.daemons, *_templates(pods)),
+            daemons=None if view.daemons is None else (*view.daemons, *_templates(pods, view.daemons)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
@@ -234,11 +234,14 @@ def _static_as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> list[Pod
     ]
 
 
-def _templates(pods: Iterable[Pod]) -> list[Pod]:
-    """Of each static pod or agent that counts as a DaemonSet's, what a new machine would run: as the newest of them."""
-    made = (STATIC, PER_NODE)
+def _templates(pods: Iterable[Pod], known: Iterable[Pod]) -> list[Pod]:
+    """Of each static pod or agent that counts as a DaemonSet's, what a new machine would run: as the newest of them.
+    A cluster that was adopted before knows them already.
+    """
+    made, there = (STATIC, PER_NODE), {pod.owner for pod in known}
     by_age = sorted(pods, key=lambda pod: (pod.created_at, pod.key))
     found = {pod.owner.name: pod for pod in by_age if pod.owner is not None and pod.owner.name.startswith(made)}
+    found = {name: pod for name, pod in found.items() if pod.owner not in there}
     return [msgspec.structs.replace(pod, node=None, phase=Phase.PENDING) for pod in found.values()]
 
 

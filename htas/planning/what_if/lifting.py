@@ -19,7 +19,7 @@ from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
-from htas.planning.what_if.adopting import AdoptedCluster, annotations_that_hold, uncalmed
+from htas.planning.what_if.adopting import ADOPTED, AdoptedCluster, annotations_that_hold, uncalmed
 from htas.planning.what_if.arranging import Arrangement, packed
 from htas.planning.what_if.pinning import PINNED, Pins, told
 
@@ -169,9 +169,18 @@ def lifts(present: AdoptedCluster, held: Iterable[Held]) -> list[Lift]:
     found = [Lift(rule, _remedy(rule, held), without(present, (rule,), held)) for rule in rules]
     threshold = present.rules.utilization_threshold
     if threshold < 1:
-        what = f"raise cleaning.utilizationThreshold from {threshold:g}; htas simulate tells how far"
+        what = f"raise cleaning.utilizationThreshold from {_thresholds(present)}; htas simulate tells how far"
         found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
+
+
+def _thresholds(present: AdoptedCluster) -> str:
+    """That of every group where they differ: `0.5 (group services), 0.7 (group batch)`."""
+    groups = [group for group in present.policy.groups if group.name != ADOPTED]
+    found = {group.cleaning.utilization_threshold for group in groups}
+    if len(found) < 2:
+        return f"{present.rules.utilization_threshold:g}"
+    return ", ".join(f"{group.cleaning.utilization_threshold:g} (group {group.name})" for group in groups)
 
 
 def raised_threshold(present: AdoptedCluster, without_any: Arrangement) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from htas.documents.explain import explain_node, explain_pod
+from htas.documents.node_remedies import meaning_of_node
 from htas.documents.nodes import NodeLine, node_line
 from htas.documents.refusals import FlavourRefusal, refusals
 from htas.documents.remedies import Meaning, meaning
@@ -14,7 +15,7 @@ from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.ports import GivenError, NotFoundError
 from htas.web.reports.cluster import Judged, judged
-from htas.web.reports.whys import meaning_of
+from htas.web.reports.whys import OF_PROPOSALS
 from htas.web.seat import Picture
 
 
@@ -47,7 +48,7 @@ class NodePage(msgspec.Struct, frozen=True):
 
 
 class NodeDetail(msgspec.Struct, frozen=True):
-    """A node, everything that holds it, and what it has cost since it came."""
+    """A node, everything that holds it, and what it has cost since it came (empty: there is no past)."""
 
     item: NodeItem
     meaning: Meaning
@@ -143,7 +144,8 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
     spent = each.figures.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
     return NodeDetail(
         _item(each, picture),
-        meaning_of(each.why),
+        OF_PROPOSALS.get(each.why)
+        or meaning_of_node(each.why, each.message, each.node, each.pods, picture.snapshot, picture.policy),
         explain_node(name, picture.snapshot, picture.plan, picture.policy),
         picture.plan.cost.currency,
         str(bill_amount(spent)),

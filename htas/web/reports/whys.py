@@ -13,7 +13,7 @@ UNJUDGED: Why = ("Unjudged", "")
 LEAVING, WOULD_LEAVE = "Leaving", "WouldLeave"
 WAITS, APPROVED, REJECTED = "WaitsForWord", "Approved", "Rejected"
 _OF_ANSWERS = {ApprovalState.WAITING: WAITS, ApprovalState.APPROVED: APPROVED, ApprovalState.REJECTED: REJECTED}
-_MEANINGS = {
+OF_PROPOSALS = {
     WOULD_LEAVE: Meaning(
         "It would be emptied and given back, were HTAS in charge; in this mode nothing of that is carried out."
     ),
@@ -23,11 +23,12 @@ _MEANINGS = {
     ),
     REJECTED: Meaning("Somebody has said no to emptying it, and that stands for a while.", "Time: it is asked again."),
 }
+"""What these words mean, and what would change it; the plan's own reasons have theirs in `documents/remedies.py`."""
 
 
 def meaning_of(why: str) -> Meaning:
-    """A reason of a node in a sentence, and what would change it."""
-    return _MEANINGS.get(why) or meaning(why)
+    """A reason of a node in a sentence, and what would change it, whichever node it is."""
+    return OF_PROPOSALS.get(why) or meaning(why)
 
 
 def whys(picture: Picture) -> Mapping[str, Why]:

@@ -49,6 +49,7 @@ async function route() {
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  const comes = page !== null && page.name !== name;
   if (page?.name !== name) {
     page = { name, ...PAGES[name].make(refresh) };
     show(main, page.root);
@@ -58,6 +59,17 @@ async function route() {
   if (!page) return; // asked for a token, or there is nothing to show yet
   if (kind && !page.places?.includes(kind)) openDetail(kind, rest, `#/${name}`);
   else closeDetail();
+  if (comes) readOn();
+}
+
+/** The keyboard goes on where the page begins that somebody went to, and not in the header again before all its links. */
+function readOn() {
+  const at = document.activeElement;
+  if (at !== document.body && !at?.closest("header.bar, .banner")) return; // where the page has put it, or somebody has
+  const heading = main.querySelector("h1, h2") ?? main;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
 
 /** Draws the page from fresh documents; calls that come meanwhile make one more round. */

@@ -46,7 +46,7 @@ function head(kind, name) {
   );
 }
 
-const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
 /** Why a node stays or goes that a word decides, or has decided. */
 const OF_WORDS = { WaitsForWord: "the proposal, and your word", Approved: "what was said", Rejected: "what was said" };
@@ -67,6 +67,13 @@ function reason(name, message, meaning, title, subject = "") {
 const explained = (lines) =>
   h("section", {}, h("h3", {}, "Explained"), h("ol", { class: "lines" }, lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim()))));
 
+/** What all pods of a node ask for, as its bar and table have it. The cleaner's own figure leaves DaemonSets out, where it is told to. */
+function asked(pods, what) {
+  const sum = (some) => some.reduce((total, each) => total + each[what], 0);
+  const daemons = sum(pods.filter((each) => each.kind === "daemon"));
+  return `${percent(sum(pods))}${daemons ? `, DaemonSets and the like ${percent(daemons)}` : ""}`;
+}
+
 async function node(name, from) {
   const found = await get(`/nodes/${encodeURIComponent(name)}`);
   const { node: line, why, message, blocks: pods } = found.item;
@@ -75,11 +82,11 @@ async function node(name, from) {
     h("div", { class: "wide-bar" }, blocks(pods)),
     facts([
       ["Price", line.price_per_hour ? [`${money(line.price_per_hour)} ${found.currency}/h · `, h("a", { href: "#/what-if" }, "what if")] : "not known"],
-      ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
+      found.spent !== "" && ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
       ["Flavour", line.flavour ? h("a", { href: `#/now/find/${encodeURIComponent(line.flavour)}` }, line.flavour) : "–"],
       ["Group", line.group || "none"],
-      ["CPU asked for", percent(line.cpu)],
-      ["Memory asked for", percent(line.memory)],
+      ["CPU asked for", asked(pods, "cpu")],
+      ["Memory asked for", asked(pods, "memory")],
       ["Age", length(line.age_s)],
       ["State", line.state],
     ]),

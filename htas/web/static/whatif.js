@@ -5,10 +5,11 @@ import { ranked } from "./chart.js";
 import { folded, h, settled, show } from "./dom.js";
 import { unpriced } from "./now.js";
 import { bytes, cores, counted, money, number, spoken } from "./words.js";
+import { changeOf, mark, MOST_REPLICAS, wrongFlavour, wrongReplicas } from "./whatif-fields.js";
 
 const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
-/** How often a question is asked again by itself, and how long that may take each time; then a button does it. */
 const MIXES = 16;
+/** How often a question is asked again by itself, and how long that may take each time; then a button does it. */
 const MOST_AGAIN = 6;
 const LONGEST_AGAIN_S = 60;
 const empty = () => ({ lift: [], prices: {}, flavours: [], replicas: {} });
@@ -18,30 +19,46 @@ export function whatIf() {
   let asIs = null;
   let levers = null;
   let shown = 0;
+  const wrong = new Map(); // fields that are asked about no further, with why
   const controls = h("div", { class: "levers" });
   const glance = h("p", { class: "glance", "aria-hidden": "true" });
   const result = h("div", { class: "result", role: "status", "aria-live": "polite" });
   const root = h(
     "div",
     { class: "page" },
-    h("div", { class: "tools" }, h("h1", {}, "What if"), h("button", { type: "button", class: "quiet", onclick: () => { change = empty(); draw(); } }, "Start over")),
+    h("div", { class: "tools" }, h("h1", {}, "What if"), h("button", { type: "button", class: "quiet", onclick: () => { change = empty(); wrong.clear(); draw(); } }, "Start over")),
     h("p", { class: "intro" }, "Change something, and the planner works out the bill and the machines at once. Nothing is carried out."),
     glance,
     h("div", { class: "halves wide" }, controls, result),
   );
 
-  const ask = settled(200, () => answerTo(++shown, 0));
+  const ask = settled(200, () => {
+    remember();
+    answerTo(++shown, 0);
+  });
+
+  /** The address has what is asked: a reload keeps it, and it can be sent to somebody. */
+  function remember() {
+    if (!root.isConnected || !/^#\/what-if(\/with\/|$)/.test(location.hash)) return; // a pod stands there, opened beside
+    history.replaceState(null, "", isChanged() ? `#/what-if/with/${encodeURIComponent(JSON.stringify(change))}` : "#/what-if");
+  }
 
   /** Asks for what is changed now. While others are at it the server says when to come back, and that is done. */
   async function answerTo(mine, times) {
+    if (wrong.size) {
+      refuse([...wrong].map(([key, why]) => `${key}: ${why}`));
+      return;
+    }
     result.setAttribute("aria-busy", "true");
     try {
       const answer = isChanged() ? await post("/simulate", change) : asIs;
-      if (mine === shown) show(result, told(answer));
+      if (mine !== shown) return;
+      mark(controls, []);
+      show(result, told(answer));
     } catch (error) {
       if (mine !== shown) return;
       if (error instanceof Refused && error.status === 503) comeBack(mine, times, error);
-      else complain("That makes no sense", error.message);
+      else refuse(error.message.split("\n"));
     } finally {
       if (mine === shown) result.removeAttribute("aria-busy");
     }
@@ -57,9 +74,16 @@ export function whatIf() {
     setTimeout(() => mine === shown && root.isConnected && answerTo(mine, times + 1), after * 1000);
   }
 
+  /** All that is wrong with the change, here and at the rows that it is of. */
+  function refuse(faults) {
+    mark(controls, faults);
+    complain("That makes no sense", "", h("ul", {}, faults.map((each) => h("li", {}, each))));
+    result.removeAttribute("aria-busy");
+  }
+
   function complain(title, message, more = null) {
     show(glance, h("span", {}, title));
-    show(result, h("section", { class: "card" }, h("h2", {}, title), h("p", {}, message), more));
+    show(result, h("section", { class: "card" }, h("h2", {}, title), message && h("p", {}, message), more));
   }
 
   const isChanged = () => change.lift.length || change.flavours.length || Object.keys(change.prices).length || Object.keys(change.replicas).length;
@@ -105,19 +129,21 @@ export function whatIf() {
   function services() {
     const rows = levers.services.map((service) => {
       const id = `replicas-${service.name.replace(/\W/g, "-")}`;
-      const field = h("input", { type: "number", id, min: 0, max: 20000, value: change.replicas[service.name] ?? service.replicas, oninput: (event) => set(event.target.value) });
+      const field = h("input", { type: "number", id, min: 0, max: MOST_REPLICAS, step: 1, value: change.replicas[service.name] ?? service.replicas, oninput: () => set(field.value) });
       const set = (value) => {
-        const wanted = Math.round(Number(value));
-        if (value === "" || wanted === service.replicas) delete change.replicas[service.name];
-        else change.replicas[service.name] = wanted;
+        const why = wrongReplicas(field);
+        if (why) wrong.set(`replicas.${service.name}`, why);
+        else wrong.delete(`replicas.${service.name}`);
+        if (why || value === "" || Number(value) === service.replicas) delete change.replicas[service.name];
+        else change.replicas[service.name] = Number(value);
         ask();
       };
       return h(
         "li",
-        {},
+        { "data-key": `replicas.${service.name}` },
         h("label", { for: id }, h("b", {}, service.name.split("/").at(-1)), h("small", {}, `${service.name.split("/").slice(0, 2).join(" · ")}, each ${cores(service.cpu_m)}, ${bytes(service.memory_bytes)}`)),
         field,
-        h("button", { type: "button", class: "quiet", onclick: () => { field.value = service.replicas * 10; set(field.value); }, "aria-label": `Ten times ${service.name}` }, "× 10"),
+        h("button", { type: "button", class: "quiet", onclick: () => { field.value = Math.min(MOST_REPLICAS, service.replicas * 10); set(field.value); }, "aria-label": `Ten times ${service.name}` }, "× 10"),
       );
     });
     return h("section", { class: "card" }, h("h2", {}, "Grow a service"), rows.length ? folded("fields", rows, { most: 12, what: "service" }) : h("p", { class: "note" }, "No service runs now."));
@@ -128,29 +154,29 @@ export function whatIf() {
       const id = `price-${flavour.name.replace(/\W/g, "-")}`;
       return h(
         "li",
-        {},
+        { "data-key": `prices.${flavour.name}` },
         h("label", { for: id }, h("b", {}, flavour.name), h("small", {}, `${cores(flavour.cpu_m)}, ${bytes(flavour.memory_bytes)}${flavour.nodes ? ` · ${counted(flavour.nodes, "node")} now` : ""}`)),
         h("input", { type: "text", inputmode: "decimal", id, value: change.prices[flavour.name] ?? flavour.price_per_hour, oninput: (event) => { const value = event.target.value.trim(); if (!value || value === flavour.price_per_hour) delete change.prices[flavour.name]; else change.prices[flavour.name] = value; ask(); } }),
         h("span", { class: "faint" }, `${asIs.currency}/h`),
       );
     });
     const added = change.flavours.map((flavour) =>
-      h("li", { class: "added" }, h("span", {}, h("b", {}, flavour.name), h("small", {}, `${flavour.cpu} cores, ${flavour.memory}, ${flavour.price} ${asIs.currency}/h`)), h("button", { type: "button", class: "quiet", onclick: () => { change.flavours = change.flavours.filter((each) => each !== flavour); draw(); } }, "Remove")),
+      h("li", { class: "added", "data-key": `flavours.${flavour.name}` }, h("span", {}, h("b", {}, flavour.name), h("small", {}, `${flavour.cpu} cores, ${flavour.memory}, ${flavour.price} ${asIs.currency}/h`)), h("button", { type: "button", class: "quiet", onclick: () => { change.flavours = change.flavours.filter((each) => each !== flavour); draw(); } }, "Remove")),
     );
     const fields = { name: "big", cpu: "16", memory: "64Gi", price: "0.80" };
     const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, value, required: true, pattern: ".*\\S.*", size: 6 })));
-    const name = inputs[0].querySelector("input");
-    name.addEventListener("input", () => name.setCustomValidity(""));
+    const typed = Object.fromEntries(inputs.map((label) => label.querySelector("input")).map((input) => [input.name, input]));
+    for (const input of Object.values(typed)) input.addEventListener("input", () => input.setCustomValidity(""));
     const add = (flavour) => {
-      const known = [...levers.flavours, ...change.flavours].some((each) => each.name === flavour.name.trim());
-      name.setCustomValidity(known ? `There is a flavour ${flavour.name.trim()} already: change its price, or name another` : "");
-      if (!name.reportValidity()) return;
-      change.flavours = [...change.flavours, { ...flavour, name: flavour.name.trim() }];
+      const faults = wrongFlavour(flavour, [...levers.flavours, ...change.flavours].map((each) => each.name));
+      for (const [name, input] of Object.entries(typed)) input.setCustomValidity(faults[name] ?? "");
+      if (!form.reportValidity()) return;
+      change.flavours = [...change.flavours, Object.fromEntries(Object.entries(flavour).map(([key, value]) => [key, value.trim()]))];
       draw();
     };
     const form = h(
       "form",
-      { class: "adding", onsubmit: (event) => { event.preventDefault(); add(Object.fromEntries(new FormData(event.target))); } },
+      { class: "adding", novalidate: true, onsubmit: (event) => { event.preventDefault(); add(Object.fromEntries(new FormData(event.target))); } },
       inputs,
       h("button", { class: "quiet" }, "Add"),
     );
@@ -172,7 +198,6 @@ export function whatIf() {
     const best = price(answer.best);
     const known = price(base.best);
     const delta = best - known;
-    const waiting = Object.entries(answer.waiting);
     const verdict = isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now";
     show(glance, h("span", {}, verdict), h("b", { class: "n" }, `${money(best)} ${answer.currency}/h`), isChanged() && Math.abs(delta) >= 1e-9 ? h("b", { class: `n ${delta < 0 ? "good" : "bad"}` }, `${delta < 0 ? "−" : "+"}${money(Math.abs(delta))}`) : null);
     return [
@@ -185,7 +210,7 @@ export function whatIf() {
         onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, `Dearer flavours make nothing cheaper: the search, which is no exhaustive one, found these machines only now. At the prices of today they cost less still.`),
         unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
-        waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
+        answer.why_waiting.map((each) => h("p", { class: "warn" }, `Would wait: ${counted(each.pods, "pod")} (${spoken(each.reason)}): ${each.message}.`, each.remedy && h("small", {}, ` What would change it: ${each.remedy}`))),
         bought && h("p", { class: "note" }, answer.counts_bought ? `Bought for pods that wait: ${bought}` : `Pods that wait will be bought ${bought}: not in these figures`),
       ),
       h("section", { class: "card" }, h("h2", {}, "Machines"), placement(answer)),
@@ -210,6 +235,15 @@ export function whatIf() {
 
   return {
     root,
+    places: ["with"],
+    place(kind, rest) {
+      if (kind === "with") {
+        if (rest === JSON.stringify(change)) return;
+        change = changeOf(rest);
+        wrong.clear();
+        if (levers) draw();
+      } else if (!kind && levers) remember();
+    },
     async draw() {
       if (levers) return; // while somebody tries things out, what they are compared with stays as it was
       show(result, h("p", { class: "note" }, "Working it out …"));

@@ -58,6 +58,8 @@ PARSED = {
     "htas top --config htas.yaml --watch": FOREVER,
     "htas ui --demo": FOREVER,
     "htas ui --demo --recommend": FOREVER,
+    "htas ui --demo --approve --port 8081 --token-file ui-token": FOREVER,
+    "htas approve --list --server http://127.0.0.1:8081 --token-file ui-token": SERVER,
     "htas approve --list --server htas-system/htas": SERVER,
     "htas approve drain-3fa9c1d2": SERVER,
     "htas ui --from dump.json --flavours config/flavours/mine.yaml": FOREVER,

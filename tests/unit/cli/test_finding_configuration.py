@@ -83,3 +83,11 @@ def test_one_that_is_named_and_not_there_is_an_error_whatever_else_is(
     said = CliRunner().invoke(app, ["check"])
     assert said.exit_code == 2
     assert "gone.yaml" in said.stderr
+
+
+def test_what_a_dump_would_cost_goes_by_the_configuration_that_is_there(here: Path) -> None:
+    """In a folder with config/htas.yaml `htas simulate` and `htas ui` wanted a price file."""
+    written(here / "config/htas.yaml", "c0")
+    (here / "dump.json").write_text('{"kind": "List", "items": []}')
+    said = CliRunner().invoke(app, ["simulate", "--from", "dump.json"])
+    assert ("configuration: config/htas.yaml" in said.stderr, "--flavours" in said.stderr) == (True, False), said.stderr

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+from contextlib import chdir
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -356,7 +357,8 @@ def test_what_cannot_be_answered_is_said_with_what_to_do(prices: Path) -> None:
     told = htas_says("--from", dump, "--flavours", prices.parent / "none.yaml")
     assert told.exit_code == 2
     assert "none.yaml" in told.stderr
-    told = htas_says("--from", dump)
+    with chdir(prices.parent):  # where no configuration lies about
+        told = htas_says("--from", dump)
     assert told.exit_code == 2
     assert "--flavours: name a price file, or a configuration that has one (--config)" in told.stderr
     config, other = prices.parent / "htas.yaml", prices.parent / "other.yaml"

@@ -365,3 +365,4 @@ def test_a_dump_has_no_past(seat: Seat, saw: Seat, url: str) -> None:
     seat.reading = None
     assert ask(url, "/money").status == 503
     assert document(url, "/decisions")["items"] == []
+    assert document(url, "/nodes/a")["spent"] == "", "a node that was there before had cost 9.89 by then"

@@ -19,7 +19,7 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.documents.approvals import approvals_report
-from htas.execution.approvals import Approvals
+from htas.execution.approvals import Approvals, meant
 from htas.model.modes import Approval
 from htas.model.plan import Plan
 from htas.model.policy import Cycles
@@ -27,7 +27,7 @@ from htas.model.proposals import Proposal, Release
 from htas.model.reasons import ProposalReason
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
-from htas.ports import User
+from htas.ports import GivenError, User
 from htas.web.seat import Seat, Seen
 from tests.builders import NOW, make_move
 from tests.unit.web.conftest import POLICY, SNAPSHOT, TOKEN
@@ -185,6 +185,25 @@ def test_the_command_lists_and_says(address: str, approvals: Approvals, tmp_path
     again = CliRunner().invoke(app, ["approve", key, *server])
     assert (again.exit_code, "rejected by http.tokenFile already" in " ".join(again.stderr.split())) == (2, True)
     assert CliRunner().invoke(app, ["approve", key, "--reject", *server]).exit_code == 0, "as it is already"
+
+
+def test_the_beginning_of_an_id_will_do(address: str, approvals: Approvals, tmp_path: Path) -> None:
+    """Eight digits, as the documents write them, were told to wait for no word, beside a list in which they did."""
+    server = ["--server", address, "--token-file", str(tmp_path / "token")]
+    (key,) = waiting(approvals)
+    kind, _, digits = key.partition("-")
+    for short in (f"{kind}-{digits[:3]}", kind, f"{kind}-xxxxxxxx"):
+        unknown = CliRunner().invoke(app, ["approve", short, *server])
+        assert (unknown.exit_code, "there is no such question" in " ".join(unknown.stderr.split())) == (2, True)
+    assert CliRunner().invoke(app, ["approve", f"{kind}-{digits[:8]}", *server]).exit_code == 0
+    assert not waiting(approvals)
+
+
+def test_a_beginning_that_several_have_stands_for_none() -> None:
+    known = ["drain-5059a742bb", "drain-5059a74311", "replace-5059a742"]
+    with pytest.raises(GivenError, match="could be drain-5059a742bb or drain-5059a74311; write more of it"):
+        meant(["drain-5059a7"], known)
+    assert meant(["drain-5059a742", "replace-5059"], known) == ["drain-5059a742bb", "replace-5059a742"]
 
 
 @pytest.mark.parametrize(

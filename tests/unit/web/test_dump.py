@@ -13,6 +13,7 @@ import pytest
 
 from htas.cli.ui import seat_of_dump
 from htas.documents.what_if import Changes, NewFlavour, Simulated, simulated
+from htas.planning.what_if.adopting import adopt
 from htas.ports import GivenError
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.seat import Seat
@@ -200,3 +201,56 @@ def test_pods_that_wait_are_counted_where_the_change_decides_about_them(
     found = asked(tmp_path, three_large_nodes(*WAITING), **change)
     assert (found.waiting, found.bought, found.now.price_per_hour) == (waiting, bought, now)
     assert found.counts_bought == (now != "1.20")
+
+
+def small_with_an_agent() -> list[dict[str, Any]]:
+    """A machine of 2 cores with a pod of 1 core, and a DaemonSet's of 100m: one such pod fits on each machine."""
+    on_each = placed("cni-a", "a", "100m", "128Mi", "DaemonSet/cni", namespace="kube-system")
+    return [machine("a", "small", "2", "4Gi"), placed("web-a", "a", "1", "1Gi"), on_each]
+
+
+def test_machines_that_are_bought_run_the_daemon_sets_too(tmp_path: Path) -> None:
+    """Ten pods of one core were packed onto six machines of two, nine of which had been bought a moment before."""
+    objects = small_with_an_agent()
+    found = asked(tmp_path, objects, replicas={"default/ReplicaSet/web": 10}, prices={"large": "9"})
+    assert (found.bought, found.now.nodes, found.best.nodes, found.best.moves) == ({"small": 9}, 10, 10, 0)
+    assert found.best.price_per_hour == "1.50"
+
+
+def test_a_flavour_that_holds_no_pod_makes_the_least_possible_no_lower(tmp_path: Path) -> None:
+    tiny = NewFlavour("tiny", "1m", "1Mi", "0.00001")
+    known = asked(tmp_path, three_large_nodes())
+    assert asked(tmp_path, three_large_nodes(), flavours=(tiny,)).least_per_hour == known.least_per_hour
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """Two flavours that made no sense were in the page's list, and it told of the first alone."""
+    wrong = Changes(
+        prices={"small": "-1", "none": "1"},
+        flavours=(NewFlavour("neg", "96", "512Gi", "-1"), NewFlavour("vast", "1e30", "1Ei", "0.5")),
+        replicas={"default/ReplicaSet/web": 20_001, "default/ReplicaSet/none": 1},
+    )
+    picture = seat_of(tmp_path, three_large_nodes()).picture()
+    with pytest.raises(GivenError) as raised:
+        simulated(picture.snapshot.cluster, picture.policy, picture.at, wrong)
+    assert [line.partition(": ")[0] for line in str(raised.value).splitlines()] == [
+        "prices.small",
+        "prices.none",
+        "flavours.neg.price",
+        "flavours.vast",
+        "replicas.default/ReplicaSet/web",
+        "replicas.default/ReplicaSet/none",
+    ]
+
+
+def test_static_pods_of_every_node_come_once_with_a_new_one(tmp_path: Path) -> None:
+    """A page's cluster is adopted already: adopted again for a question each machine ran its static pods twice."""
+    proxy = placed("proxy-a", "a", "100m", "128Mi", "Node/a", namespace="kube-system")
+    proxy["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    proxy["metadata"]["ownerReferences"][0]["apiVersion"] = "v1"
+    seat = seat_of(tmp_path, [machine("a", "small", "2", "4Gi"), placed("web-a", "a", "1", "1Gi"), proxy])
+    picture = seat.picture()
+    view = msgspec.structs.replace(picture.snapshot.cluster, daemons=())
+    for _ in range(2):
+        view = adopt(view, picture.policy, picture.at).snapshot.cluster
+        assert [pod.name for pod in view.daemons or ()] == ["proxy-a"]
