@@ -11,6 +11,7 @@ from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.feasibility import node_groups
 from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.provision.offers import offers_of
@@ -38,7 +39,9 @@ def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
     takers = [each.flavour for each in found if not each.why]
     if takers:
         yield f"would be taken by a new {some(list(dict.fromkeys(takers)))}"
-    for why in dict.fromkeys(each.why for each in found if each.why):
+    reasons = list(dict.fromkeys(each.why for each in found if each.why))
+    others = [why for why in reasons if not why.startswith(node_groups.OTHER_WORK)]
+    for why in others if takers or others else reasons:  # a group for other work stands in nobody's way beside others
         yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
 
 
