@@ -21,9 +21,6 @@ FEW_NODES = 16
 """Of a class that so few nodes could hold it is asked who on them has to stay; of others hope is taken for granted."""
 
 
-_NOBODY = AllowedFor.NOBODY
-
-
 class Hopes:
     """Of classes that nothing can be bought for: what neither preemption nor another placement can help is told apart.
 
@@ -97,11 +94,13 @@ class Hopes:
         """Pods on a row that end, may be moved by the optimiser, or give way to more important work."""
         for pod in self._opening.running.get(row, ()):
             if pod.is_work and (
-                pod.is_terminating
-                or self._may_move(pod)
-                or (pod.priority < cls.priority and self._disturbing.terms_of_victim(pod).allowed_for is not _NOBODY)
+                pod.is_terminating or self._may_move(pod) or (pod.priority < cls.priority and self._gives_way(pod))
             ):
                 yield pod
+
+    def _gives_way(self, pod: Pod) -> bool:
+        terms = self._disturbing.terms_of_victim(pod), self._disturbing.terms(pod, DisruptionKind.MOVE)
+        return any(each.allowed_for is not AllowedFor.NOBODY for each in terms)
 
     def _may_move(self, pod: Pod) -> bool:
         """Whether a search for a better placement may move it: what depends on its neighbours stays in each."""
