@@ -45,6 +45,17 @@ def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
         yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
 
 
+def taints_on(pod: Pod, snapshot: ClusterSnapshot) -> str:
+    """Taints of nodes that a pod does not tolerate, which kube-scheduler does not name: ` {team=red:NoSchedule}`."""
+    kept_out = (
+        untolerated(node.taints, pod.constraints.tolerations)
+        for node in snapshot.cluster.nodes
+        if node.is_ready and not node.is_unschedulable
+    )
+    texts = list(dict.fromkeys(taint_text(taint) for taint in kept_out if taint is not None))
+    return f" {{{some(texts)}}}" if texts else ""
+
+
 def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[FlavourRefusal]:
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
     cls = opening.book.class_of(pod)
