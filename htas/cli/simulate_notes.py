@@ -126,7 +126,8 @@ def _budgets(answer: WhatIfAnswer) -> Iterable[str]:
     strict = [budget for budget in answer.budgets if not budget.allows]
     if strict:
         names = some([budget.name for budget in strict], ROWS)
-        yield f"{counted(len(strict), 'disruption budget')} let nobody go: {names}."
+        let = "lets" if len(strict) == 1 else "let"
+        yield f"{counted(len(strict), 'disruption budget')} {let} nobody go: {names}."
     others = answer.budgets[len(strict) :]
     if others:
         pods = counted(sum(budget.pods for budget in others), "pod")

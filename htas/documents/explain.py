@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from htas.documents.explain_edge import explain_tier, tier_line
-from htas.documents.refusals import refusals, told_by_reason
+from htas.documents.refusals import refusals, taints_on, told_by_reason
 from htas.documents.words import age, close_to, counted, did_you_mean, hourly
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
@@ -14,6 +14,7 @@ from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.feasibility.taints import UNTOLERATED
 from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.candidates import kept_by
@@ -103,7 +104,8 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
     for item in plan.unplaced:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"
-            yield from (f"  {counted(count, 'node')}: {reason}" for reason, count in sorted(item.nodes.items()))
+            for reason, count in sorted(item.nodes.items()):
+                yield f"  {counted(count, 'node')}: {reason}{taints_on(pod, snapshot) if reason == UNTOLERATED else ''}"
 
 
 def _makes_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:

@@ -11,6 +11,7 @@ from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.feasibility import node_groups
 from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
 from htas.planning.cluster.local_storage import KEY
 from htas.planning.cluster.simulated import open_simulation
@@ -39,8 +40,21 @@ def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
     takers = [each.flavour for each in found if not each.why]
     if takers:
         yield f"would be taken by a new {some(list(dict.fromkeys(takers)))}"
-    for why in dict.fromkeys(each.why for each in found if each.why):
+    reasons = list(dict.fromkeys(each.why for each in found if each.why))
+    others = [why for why in reasons if not why.startswith(node_groups.OTHER_WORK)]
+    for why in others if takers or others else reasons:  # a group for other work stands in nobody's way beside others
         yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
+
+
+def taints_on(pod: Pod, snapshot: ClusterSnapshot) -> str:
+    """Taints of nodes that a pod does not tolerate, which kube-scheduler does not name: ` {team=red:NoSchedule}`."""
+    kept_out = (
+        untolerated(node.taints, pod.constraints.tolerations)
+        for node in snapshot.cluster.nodes
+        if node.is_ready and not node.is_unschedulable
+    )
+    texts = list(dict.fromkeys(taint_text(taint) for taint in kept_out if taint is not None))
+    return f" {{{some(texts)}}}" if texts else ""
 
 
 def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[FlavourRefusal]:

@@ -81,3 +81,20 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NOTHING = Resources()
+
+
+def amount_text(name: str, amount: int) -> str:
+    """An amount in the unit that people read it in: `20 cores`, `512 MiB`, `1.5 GiB`; of devices their number."""
+    if name == CPU:
+        return "1 core" if amount == 1000 else f"{amount / 1000:g} cores"
+    if name in (MEMORY, EPHEMERAL) or name.startswith("hugepages-"):
+        unit, size = ("GiB", 2**30) if amount >= 2**30 else ("MiB", 2**20)
+        return f"{amount / size:.4g} {unit}" if amount else "0"
+    return str(amount)
+
+
+def shortage_text(name: str, asked: int, offered: int) -> str:
+    """`memory (140 GiB asked, 127.8 GiB offered)`; to the last byte where that alone tells them apart."""
+    told = amount_text(name, asked), amount_text(name, offered)
+    asked_text, offered_text = told if told[0] != told[1] else (str(asked), str(offered))
+    return f"{name} ({asked_text} asked, {offered_text} offered)"

@@ -17,6 +17,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.disrupt.hopes import Hopes
 from htas.planning.disrupt.outlook import Outlook, Waiting
 from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, Preempted, Preemptor, rows_there
 from htas.planning.place.context import PlanContext
@@ -79,6 +80,10 @@ class Fallback:
     def _preemptor(self) -> Preemptor:
         return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
 
+    @cached_property
+    def _hopes(self) -> Hopes:
+        return Hopes(self._opening, self._snapshot, self._policy, self._there)
+
     def waiting(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
         snapshot, fallback = self._snapshot, self._policy.fallback
@@ -86,6 +91,7 @@ class Fallback:
         if (
             found and fallback.mode is FallbackMode.OPTIMIZE and not snapshot.store_problem
         ):  # what is found is journalled
+            found = [each for each in found if self._hopes.of_another_placement(each[0])]
             return _ask_optimiser(self._result, self._told, snapshot, self._policy, found)
         return found
 
@@ -166,12 +172,7 @@ class Fallback:
             and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
         ]
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
-        hopes: dict[int, bool] = {}
-        for pod, _ in ours:
-            cls = simulated.book.class_of(pod)
-            if id(cls) not in hopes:
-                hopes[id(cls)] = bool((simulated.sim.could_hold(cls)[: len(self._there)] & self._there).any())
-        ours = [each for each in ours if hopes[id(simulated.book.class_of(each[0]))]]
+        ours = [each for each in ours if self._hopes.of(each[0])]
         return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
     def _sharing(self) -> Set[int]:

@@ -17,6 +17,8 @@ from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.whereabouts import moves_under_way
 
+TWO_BUDGETS = "Kubernetes evicts no such pod"
+
 
 class BudgetLedger:
     """What each budget still allows.
@@ -113,7 +115,7 @@ class BudgetLedger:
         charged = self.charged(pod)
         names = ", ".join(f"{self._budgets[i].namespace}/{self._budgets[i].name}" for i in charged)
         if len(charged) > 1:
-            return f"{pod.key} is covered by {len(charged)} disruption budgets ({names}); Kubernetes evicts no such pod"
+            return f"{pod.key} is covered by {len(charged)} disruption budgets ({names}); {TWO_BUDGETS}"
         if charged and self.left(charged[0]) < 1:
             allowed = max(self._allowed[charged[0]], 0)
             return f"disruption budget {names} has none left of {allowed} disruptions for {pod.key}"

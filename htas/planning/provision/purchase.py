@@ -12,16 +12,15 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.message import summary
-from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
 from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
+from htas.planning.provision.nearest import obstacle
 from htas.planning.provision.offers import Offer, claim_id, offers_of
-from htas.planning.provision.reaching import out_of_reach
-from htas.planning.provision.refusing import refused_by_all, storage_missing, zones_missing
+from htas.planning.provision.refusing import refused_by_all, zones_missing
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
@@ -212,7 +211,7 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}; {here}",
+            f"no flavour on offer would hold it: {obstacle(sim, policy, bought.offers, cls)}; {here}",
         )
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
@@ -226,38 +225,3 @@ def explain_shortage(
         return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
     blocking = max(bounds, key=lambda bound: (bound.reason in _PASSING, bound.what))
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
-
-
-def _obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks; and what
-    to do where it is that a flavour names no zones.
-    """
-    advice = zones_missing(sim, policy, offers, cls)
-    if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
-        told = out_of_reach(sim.filter_context.volumes, cls, [offer.node(policy, "").labels for offer in offers])
-        if told is not None:
-            return told.what + (advice or told.advice)
-    return _closest(sim, policy, offers, cls) + advice
-
-
-def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """Which of the offers comes closest, and what it lacks."""
-    names = sim.table.axis.names
-    usable = [offer for offer in offers if offer.takes[cls.static_key]]
-    if not offers:
-        return "the catalogue has none for its groups"
-    if not usable:
-        return f"every one refuses it: {refused_by_all(sim, policy, offers, cls)}"
-    large = [offer for offer in offers if fits(offer.free, cls) and not offer.takes[cls.static_key]]
-    if large and (refused := refused_by_all(sim, policy, large, cls)):
-        enough = dict.fromkeys(offer.flavour.name for offer in large)
-        others = f" and {len(enough) - 1} more" if len(enough) > 1 else ""
-        return f"{next(iter(enough))}{others}, large enough, {'refuse' if others else 'refuses'} it: {refused}"
-    largest = max(usable, key=lambda offer: (offer.free[:2].tolist(), offer.flavour.name))
-    short = [
-        f"{names[i]} ({cls.requests[i]} asked, {largest.free[i]} offered)"
-        for i in cls.needs
-        if largest.free[i] < cls.requests[i]
-    ]
-    advice = storage_missing(largest, cls)
-    return f"{largest.flavour.name} has not enough {', '.join(short)}{advice}" if short else "none takes it"

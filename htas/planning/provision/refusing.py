@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import STORAGE_ROW, PodClass
+from htas.planning.cluster.feasibility import node_groups
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.local_storage import KEY, says_no_storage
@@ -15,13 +16,19 @@ from htas.planning.provision.offers import Offer
 
 
 def refused_by_all(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """The reasons of new machines of these offers, the most frequent first; empty where one of them takes the pod."""
+    """The reasons of new machines of these offers, the most frequent first; empty where one of them takes the pod.
+
+    That a group is for other work is told only where nothing else is in the way: where another group takes such work it
+    is no reason that anybody would mend.
+    """
     with sim.fork():
         added = sim.add_nodes([offer.node(policy, f"offer-{i}") for i, offer in enumerate(offers)])
         rows = slice(added.start, added.stop)
         if sim.feasible(cls, rows).any():
             return ""
         counts = sim.diagnose(cls, rows)
+    if len(counts) > 1:
+        counts.pop(node_groups.reason(cls.kind), None)
     return ", ".join(sorted(counts, key=lambda reason: (-counts[reason], reason)))
 
 

@@ -9,6 +9,7 @@ from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.closed_nodes import ClosedNodes
 from htas.planning.cluster.feasibility.message import summary
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
@@ -56,12 +57,13 @@ def buy(
     ahead_of_need = ahead.short if has_need else ()
     steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else ()
     scale_up.is_for_more = bool(ahead_of_need or steady)
+    closed = ClosedNodes(simulated)
     scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
             demand.count -= context.placer.anywhere().place(simulated.sim, demand.cls, demand.count)
         if demand.count:
-            refusals, nodes = simulated.sim.diagnose(demand.cls, there), simulated.sim.open_rows(there)
+            refusals, nodes = closed.refusals(demand.cls, there)
             reason, message = explain_shortage(simulated.sim, policy, demand.cls, scale_up.purchase, refusals, nodes)
             scale_up.unplaced += _told(demand.youngest(demand.count), reason, message, refusals)
     return scale_up
@@ -108,10 +110,10 @@ def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Len
 
 
 def _not_due(context: PlanContext, demands: Iterable[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
-    sim, told = context.simulated.sim, list[UnplacedPod]()
+    closed, told = ClosedNodes(context.simulated), list[UnplacedPod]()
     for demand in demands:
-        refusals = sim.diagnose(demand.cls)
-        message = f"waits for the next cycle; {summary(refusals, sim.open_rows())}"
+        refusals, nodes = closed.refusals(demand.cls)
+        message = f"waits for the next cycle; {summary(refusals, nodes)}"
         told += _waiting(context, demand, lengthening, Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
     return told
 

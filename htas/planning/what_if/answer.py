@@ -13,6 +13,7 @@ from htas.model.policy import Policy
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storage
+from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
@@ -343,12 +344,17 @@ def _gangs(present: AdoptedCluster) -> dict[str, int]:
 
 
 def _budgets(present: AdoptedCluster) -> tuple[CoveringBudget, ...]:
-    """The budgets that pods on nodes that could go are under, the strictest first."""
+    """The budgets that pods on nodes that could go are charged to, the strictest first.
+
+    A pod that is not Ready may go without any; one that two budgets cover does not go, whatever they allow: it is held.
+    """
     counts: Counter[int] = Counter()
-    budgets = present.snapshot.cluster.budgets
+    ledger = BudgetLedger(present.snapshot.cluster.budgets)
+    budgets = ledger.budgets
     for pod in present.snapshot.cluster.pods:
-        if pod.node is not None and pod.node not in present.fixed and not pod.is_daemon:
-            counts.update(i for i, budget in enumerate(budgets) if budget.covers(pod))
+        charged = ledger.charged(pod) if pod.node not in present.fixed and not pod.is_daemon else []
+        if pod.node is not None and len(charged) == 1:
+            counts.update(charged)
     found = [
         CoveringBudget(f"{budgets[i].namespace}/{budgets[i].name}", max(0, budgets[i].disruptions_allowed), count)
         for i, count in counts.items()

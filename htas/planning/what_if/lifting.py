@@ -16,7 +16,7 @@ from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind, wi
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility import drain_rules
-from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.budgets import TWO_BUDGETS, BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.what_if.adopting import ADOPTED, AdoptedCluster, annotations_that_hold, uncalmed
@@ -226,10 +226,19 @@ def _remedy(rule: str, held: Iterable[Held]) -> str:
         return _disturbed(mine)
     if rule == Blocking.NOT_REPLICATED:
         return _ending(mine, "run them under a controller, such as a Deployment or a Job, or delete them")
+    if rule == Blocking.NOT_ENOUGH_PDB:
+        return _of_budgets(mine)
     if rule != Blocking.UNKNOWN_CONTROLLER:
         return _REMEDIES.get(rule, "")
     others = [each for each in mine if not each.is_ending]
     return _ending(mine, _of_controllers(others))
+
+
+def _of_budgets(held: Sequence[Held]) -> str:
+    """Budgets that are spent, and pods that several cover: one replica more helps the first alone."""
+    doubly = [TWO_BUDGETS in each.message for each in held]
+    told = [] if all(doubly) else [_REMEDIES[Blocking.NOT_ENOUGH_PDB]]
+    return "; ".join([*told, *(["one budget alone for each pod: delete the others"] if any(doubly) else [])])
 
 
 def _disturbed(held: Sequence[Held]) -> str:

@@ -245,6 +245,13 @@ def test_the_flavours_that_refuse_a_gpu_pod_are_told_by_their_taint_and_not_the_
     ]
 
 
+def test_the_taint_that_keeps_a_pod_off_nodes_is_named_to_who_may_read_nodes() -> None:
+    """Nodes were said to have an untolerated taint, as kube-scheduler says it to readers of events, and not which."""
+    snapshot = make_snapshot([make_node("n", taints=(TAINT,))], [make_pod("web", "64")])
+    lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert f"  1 node: node(s) had untolerated taint(s) {{{GPU}=present:NoSchedule}}" in lines
+
+
 def test_flavours_that_would_take_a_pod_are_told_where_a_limit_forbids_them() -> None:
     groups = [NodeGroup("any", limits=Limits(max_nodes=0))]
     policy = make_policy(groups, GPU_FLAVOURS)

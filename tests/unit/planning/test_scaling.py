@@ -76,7 +76,7 @@ def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
     result = planned([make_pod("huge", "64", "1Gi")])
     assert result.launch == ()
     assert result.unplaced[0].reason is Unplaced.NO_FLAVOUR_FITS
-    assert "m1.xlarge has not enough cpu (64000 asked, 8000 offered)" in result.unplaced[0].message
+    assert "m1.xlarge has not enough cpu (64 cores asked, 8 cores offered)" in result.unplaced[0].message
 
 
 def asking_for_disk(name: str, cpu: str) -> Pod:

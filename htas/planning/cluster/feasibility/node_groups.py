@@ -14,10 +14,16 @@ from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 
+OTHER_WORK = "node(s) were in a node group that does not take"
+
 
 def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
     closed = {group.name for group in context.policy.groups if not group.workload.takes(kind)}
     return np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
+
+
+def reason(kind: WorkKind) -> str:
+    return f"{OTHER_WORK} {kind.value} work"
 
 
 def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
@@ -25,4 +31,4 @@ def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Filte
         return
     where = context.column(("closed to", cls.kind), lambda new: _closed(context, cls.kind, new))[rows]
     if where.any():
-        yield FilterRefusal(f"node(s) were in a node group that does not take {cls.kind.value} work", where)
+        yield FilterRefusal(reason(cls.kind), where)

@@ -1,0 +1,36 @@
+"""Nodes that take no pods now, and so are asked by no filter: why a pod is not on them either."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.taints import UNSCHEDULABLE, UNTOLERATED
+from htas.planning.cluster.simulated import SimulatedCluster
+
+NOT_READY = f"{UNTOLERATED} {{node.kubernetes.io/not-ready}}"
+"""kube-scheduler says the first part. The taint is of Kubernetes' own and betrays nothing: it is told."""
+
+
+class ClosedNodes:
+    """The nodes that are not Ready or are being emptied, by reason: counted once for all classes.
+
+    kube-scheduler counts them among the "0/4 nodes": a pod that asks for a node that is not Ready is to be told of it.
+    """
+
+    def __init__(self, simulated: SimulatedCluster) -> None:
+        table = simulated.sim.table
+        self._sim = simulated.sim
+        self._reasons = Counter[str]()
+        for row in np.flatnonzero(~table.is_open[: len(table)]).tolist():
+            node = table.nodes[row]
+            if node.name in simulated.coming or not (node.is_draining or table.is_leaving[row] or not node.is_ready):
+                continue
+            self._reasons[UNSCHEDULABLE if node.is_unschedulable else UNTOLERATED if node.is_ready else NOT_READY] += 1
+
+    def refusals(self, cls: PodClass, rows: slice | None = None) -> tuple[dict[str, int], int]:
+        """Why each node refuses a class, those that are closed included, and how many nodes that are."""
+        counts = Counter(self._sim.diagnose(cls, rows)) + self._reasons
+        return dict(counts), self._sim.open_rows(rows) + self._reasons.total()
