@@ -86,10 +86,10 @@ NOTHING = Resources()
 def amount_text(name: str, amount: int) -> str:
     """An amount in the unit that people read it in: `20 cores`, `512 MiB`, `1.5 GiB`; of devices their number."""
     if name == CPU:
-        return "1 core" if amount == 1000 else f"{amount / 1000:g} cores"
+        return "1 core" if amount == 1000 else f"{amount / 1000:,.10g} cores"
     if name in (MEMORY, EPHEMERAL) or name.startswith("hugepages-"):
         unit, size = ("GiB", 2**30) if amount >= 2**30 else ("MiB", 2**20)
-        return f"{amount / size:.4g} {unit}" if amount else "0"
+        return f"{amount / size:,.4g} {unit}" if amount else "0"
     return str(amount)
 
 
