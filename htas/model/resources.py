@@ -89,7 +89,8 @@ def amount_text(name: str, amount: int) -> str:
         return "1 core" if amount == 1000 else f"{amount / 1000:,.10g} cores"
     if name in (MEMORY, EPHEMERAL) or name.startswith("hugepages-"):
         unit, size = ("GiB", 2**30) if amount >= 2**30 else ("MiB", 2**20)
-        return f"{amount / size:,.4g} {unit}" if amount else "0"
+        number = f"{amount / size:,.0f}" if amount >= 1000 * size else f"{amount / size:.4g}"
+        return f"{number} {unit}" if amount else "0"
     return str(amount)
 
 
