@@ -237,7 +237,7 @@ def _remedy(rule: str, held: Iterable[Held]) -> str:
 def _of_budgets(held: Sequence[Held]) -> str:
     """Budgets that are spent, and pods that several cover: one replica more helps the first alone."""
     doubly = [TWO_BUDGETS in each.message for each in held]
-    told = [] if all(doubly) else [_REMEDIES[Blocking.NOT_ENOUGH_PDB]]
+    told = [] if doubly and all(doubly) else [_REMEDIES[Blocking.NOT_ENOUGH_PDB]]
     return "; ".join([*told, *(["one budget alone for each pod: delete the others"] if any(doubly) else [])])
 
 

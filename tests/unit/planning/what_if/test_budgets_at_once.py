@@ -9,7 +9,7 @@ from htas.model.pods import Owner
 from htas.model.snapshot import ClusterView
 from htas.planning.what_if.adopting import adopt
 from htas.planning.what_if.answer import what_if
-from htas.planning.what_if.lifting import slowed
+from htas.planning.what_if.lifting import lifts, slowed
 from tests.builders import NOW, budget, make_flavour, make_node, make_pod, make_policy, running
 
 POLICY = make_policy(flavours=[make_flavour("large", "4", "8Gi", "0.40"), make_flavour("small", "2", "4Gi", "0.15")])
@@ -61,3 +61,10 @@ def test_a_node_with_more_pods_than_may_go_at_once_stays(
 def test_pods_of_which_fewer_may_go_in_one_cycle_than_there_are(allowed: int, pods: list[str]) -> None:
     found = slowed(adopt(cluster(("a", "b"), allowed), POLICY, NOW))
     assert [each.pod for each in found] == pods
+
+
+def test_a_budget_that_holds_no_node_is_still_told_how_it_is_lifted() -> None:
+    view = cluster(("a", "b"), 1)
+    present = adopt(view, POLICY, NOW)
+    [remedy] = [lift.remedy for lift in lifts(present, ()) if lift.rule == "NotEnoughPdb"]
+    assert remedy.startswith("budgets that allow more disruptions at once")
