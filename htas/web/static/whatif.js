@@ -116,7 +116,7 @@ export function whatIf() {
               "label",
               {},
               h("input", { type: "checkbox", checked: change.lift.includes(rule.rule), onchange: (event) => { change.lift = event.target.checked ? [...change.lift, rule.rule] : change.lift.filter((name) => name !== rule.rule); ask(); } }),
-              h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : " bounds how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
+              h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : ": how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
             ),
             rule.such_as && h("a", { class: "such", href: `#/what-if/pod/${rule.such_as.split("/").map(encodeURIComponent).join("/")}` }, `such as ${rule.such_as.split("/")[1]}`),
           ),
