@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hmac
+import os
 import shlex
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
@@ -131,22 +132,28 @@ def token_in(path: Path | None) -> Iterator[str]:
         yield token
         return
     try:
-        path.touch(0o600, exist_ok=False)
-        path.write_text(f"{token}\n")
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
         raise InputError(f"--token-file: {path}: is there already; name a file to be written") from None
     except OSError as error:
         raise InputError(f"--token-file: {path}: {error.strerror}") from None
     try:
+        try:
+            os.write(file, f"{token}\n".encode())
+        except OSError as error:
+            raise InputError(f"--token-file: {path}: {error.strerror}") from None
         yield token
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # what somebody else has put there meanwhile is theirs
+            if os.path.samestat(os.fstat(file), path.lstat()):
+                path.unlink()
+        os.close(file)
 
 
 def run(seat: Seat, port: int, token_file: Path | None = None, played: threading.Thread | None = None) -> None:
     """Serve until a signal."""
     done = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: done.set())
     with token_in(token_file) as token:
         listener, link = serve(seat, port, token)

@@ -83,9 +83,10 @@ class CleaningSetting(Section):
     )
     max_node_age: Seconds | None = Field(
         default=None,
-        gt=0,
-        description="Machines rented longer ago are emptied however well they are used, by the same rules as others, "
-        "and machines bought first for pods without room elsewhere; null: of any age (Karpenter's expireAfter).",
+        ge=3600.0,
+        description="An hour or more. Machines rented longer ago are emptied however well they are used, by the same "
+        "rules as others, and machines bought first for pods without room elsewhere; null: of any age "
+        "(Karpenter's expireAfter).",
     )
     max_grace_period: Seconds = Field(
         default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."

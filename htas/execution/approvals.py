@@ -31,8 +31,10 @@ GONE_S = 900.0
 SHOWN_S = 3600.0
 """So long somebody who said yes is told that it came to nothing."""
 NOBODY = "nobody"
-FEWEST_DIGITS = 4
-"""Of an id somebody may leave out the end: as many as tell one question from the others, and no slip of the hand."""
+FEWEST_DIGITS = 16
+"""Of an id somebody may leave out the end. With fewer, who names pods finds two questions of one beginning in seconds:
+a yes to the harmless one would be one to the other.
+"""
 
 
 class Approvals:
@@ -51,6 +53,8 @@ class Approvals:
         """Yes that came to nothing, of late. The same may be asked again meanwhile."""
         self._said: list[Outcome] = []
         """What was said since the last cycle."""
+        self._looked_at: float | None = None
+        """When the newest plan was looked at; None: not by this process."""
         self._handed: dict[str, frozenset[tuple[Action, str]]] = {}
         """What was approved and is handed to execution in this cycle, and what would be done first of it."""
 
@@ -63,6 +67,8 @@ class Approvals:
         proposed = {each.id: each for each in questions_of(plan, snapshot)}
         with self._lock:
             outcomes, self._said = self._said, []
+            self._be_patient(self._looked_at, now)
+            self._looked_at = now
             outcomes += self._forget(approval, snapshot, proposed, currency)
             outcomes += self._take_in(proposed, now, currency)
             outcomes += self._out_of_patience(approval, proposed, now, currency)
@@ -104,7 +110,7 @@ class Approvals:
 
     def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]:
         """Approve or reject; without any id everything that waits. The same word said again changes nothing. For an
-        id its beginning does, of four digits or more, where no other has it.
+        id its beginning does, of 16 digits or more, where no other has it.
 
         Raises NotFoundError where one is not known, GivenError where it could be several, ConflictError where another
         word stands: then none is said.
@@ -130,14 +136,20 @@ class Approvals:
 
         It may be read only after some cycles (the store was away): what was said since then stands.
         """
+        now = self._now()
         with self._lock:
             said = {key: each for key, each in self._asked.items() if each.state is not ApprovalState.WAITING}
             for each in asked:
                 into = self._lapsed if each.state is ApprovalState.LAPSED else self._asked
-                into[each.question.id] = each
+                into[each.question.id] = _after_nobody_was_there(each, each.proposed_last, now)
             self._asked |= said
 
     # Inside, under the lock.
+
+    def _be_patient(self, looked_at: float | None, now: float) -> None:
+        """While no plan was made nobody may have been there to ask: that is no silence."""
+        if looked_at is not None:
+            self._asked = {key: _after_nobody_was_there(each, looked_at, now) for key, each in self._asked.items()}
 
     def _take_in(self, proposed: dict[str, Question], now: float, currency: str) -> list[Outcome]:
         """Note what is proposed now; what is so for the first time is told, instead of what waited about its nodes."""
@@ -150,6 +162,10 @@ class Approvals:
                 self._replace(question, proposed)
                 self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
                 message = f"waits for a word: {question.told(currency)}"
+                outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
+            elif before.state is ApprovalState.WAITING and _has_more(question, before.question):
+                self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)  # silence was about fewer pods
+                message = f"waits for a word, more pods would leave: {question.told(currency)}"
                 outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
             else:
                 # What was said was said of the pods that were told then.
@@ -227,8 +243,19 @@ class Approvals:
 
 def _is_used_up(before: Asked, question: Question) -> bool:
     """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
-    is_more = not set(question.pods) <= set(before.question.pods)
-    return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
+    return before.is_used or (before.state is ApprovalState.APPROVED and _has_more(question, before.question))
+
+
+def _has_more(question: Question, before: Question) -> bool:
+    """Whether pods would leave that were not told of."""
+    return not set(question.pods) <= set(before.pods)
+
+
+def _after_nobody_was_there(each: Asked, until: float, now: float) -> Asked:
+    """A question that waits, its patience begun later by a time without any plan that is longer than between plans."""
+    if each.state is not ApprovalState.WAITING or now - until < GONE_S:
+        return each
+    return msgspec.structs.replace(each, proposed_at=each.proposed_at + now - until)
 
 
 def meant(ids: Iterable[str], known: Collection[str]) -> list[str]:

@@ -116,6 +116,7 @@ class _Work:
         self._opening: SimulatedCluster = open_simulation(snapshot, policy, present.now)
         self._nodes = self._opening.sim.table.nodes
         self._stay = stay
+        self._are_hosts = all(HOSTNAME_LABEL in node.labels for node in self._nodes)
         pods = [pod for pod in snapshot.cluster.pods if pod.node is not None]
         moving = [pod for pod in pods if pod.node not in stay and pod.is_work]
         axis = self._opening.sim.table.axis
@@ -148,6 +149,8 @@ class _Work:
     def _sorts_apart(self, cls: PodClass) -> list[Hashable]:
         """What a pod is one of, of which a node takes one: those with its host ports, or that keep their like away."""
         ports: list[Hashable] = [cls.constraints.host_ports] if cls.constraints.host_ports else []
+        if not self._are_hosts:
+            return ports  # a node without that label is no domain, and takes any number
         return [*ports, *self._opening.book.own_repulsions(cls, HOSTNAME_LABEL)]
 
     def _admitting(self, cls: PodClass, at_home: Sold | None, offers: Iterable[Offer]) -> Admitting:

@@ -61,7 +61,7 @@ PARSED = {
     "htas ui --demo --approve --port 8081 --token-file ui-token": FOREVER,
     "htas approve --list --server http://127.0.0.1:8081 --token-file ui-token": SERVER,
     "htas approve --list --server htas-system/htas": SERVER,
-    "htas approve drain-3fa9c1d2": SERVER,
+    "htas approve drain-3fa9c1d2b7e6045f": SERVER,
     "htas ui --from dump.json --flavours config/flavours/mine.yaml": FOREVER,
     "htas cost --server htas-system/htas": SERVER,
     "htas cost --server https://htas.example --token-file token": SERVER,

@@ -423,6 +423,11 @@ GROUPS = [
         id="replacements that go at once",
     ),
     pytest.param(
+        group("cleaning: {maxNodeAge: 30m}"),
+        f"{GROUP}.cleaning.maxNodeAge: '30m' is too small; write at least 1h",
+        id="an age that a machine has when it has hardly begun: 30m for 30d",
+    ),
+    pytest.param(
         group("cleaning: {enabled: false, maxNodeAge: 30d}"),
         f"{GROUP}.cleaning.maxNodeAge: has no effect with cleaning's `enabled: false`; remove one of the two",
         id="no age without cleaning",

@@ -276,6 +276,37 @@ def test_silence_is_no_yes_to_what_is_proposed_no_more() -> None:
     assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
 
 
+def test_while_nobody_could_be_asked_is_no_silence() -> None:
+    """The daemon was away for hours, and its successor did in its first cycle what nobody had been able to refuse."""
+    first = Approvals(Approval(1800.0, Otherwise.CARRY_OUT, 14400.0), lambda: NOW)
+    first.gate(preempting("default/a"), after(0.0), "USD")
+    first.gate(preempting("default/a"), after(600.0), "USD")
+    second = Approvals(Approval(1800.0, Otherwise.CARRY_OUT, 14400.0), lambda: NOW + 36_600.0)
+    second.remember(first.asked())
+    times = (36_600.0, 37_200.0, 37_790.0, 37_800.0)
+    done = [len(second.gate(preempting("default/a"), after(s), "USD")[0].proposals) for s in times]
+    assert done == [0, 0, 0, 1], "ten minutes before, and twenty since"
+
+
+def test_nor_is_a_time_without_any_plan() -> None:
+    approvals = Approvals(Approval(1800.0, Otherwise.CARRY_OUT, 14400.0), lambda: NOW)
+    times = (0.0, 600.0, 4000.0, 4600.0, 5100.0, 5200.0)
+    done = [len(approvals.gate(preempting("default/a"), after(s), "USD")[0].proposals) for s in times]
+    assert done == [0, 0, 0, 0, 0, 1]
+
+
+def test_silence_is_about_the_pods_that_were_told() -> None:
+    approvals = Approvals(Approval(1800.0, Otherwise.CARRY_OUT, 14400.0), lambda: NOW)
+    for seconds in (0.0, 800.0, 1600.0):
+        approvals.gate(preempting("default/a"), after(seconds), "USD")
+    plan, told = approvals.gate(preempting("default/a", "default/b"), after(1795.0), "USD")
+    assert (plan.proposals, [outcome.action for outcome in told]) == ((), [Action.PROPOSE])
+    assert "more pods would leave" in told[0].message
+    for seconds in (1800.0, 2600.0, 3400.0):
+        assert approvals.gate(preempting("default/a", "default/b"), after(seconds), "USD")[0].proposals == ()
+    assert len(approvals.gate(preempting("default/b"), after(3595.0), "USD")[0].proposals) == 1, "one fewer is no news"
+
+
 def test_what_waits_for_a_pod_that_has_a_node_waits_no_more() -> None:
     approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
     begun(approvals, preempting("default/a"))

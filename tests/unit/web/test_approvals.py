@@ -188,22 +188,23 @@ def test_the_command_lists_and_says(address: str, approvals: Approvals, tmp_path
 
 
 def test_the_beginning_of_an_id_will_do(address: str, approvals: Approvals, tmp_path: Path) -> None:
-    """Eight digits, as the documents write them, were told to wait for no word, beside a list in which they did."""
+    """As the documents write it. Fewer digits stand for nothing: who names pods finds another id that begins so."""
     server = ["--server", address, "--token-file", str(tmp_path / "token")]
     (key,) = waiting(approvals)
     kind, _, digits = key.partition("-")
-    for short in (f"{kind}-{digits[:3]}", kind, f"{kind}-xxxxxxxx"):
+    for short in (f"{kind}-{digits[:15]}", kind, f"{kind}-xxxxxxxxxxxxxxxx"):
         unknown = CliRunner().invoke(app, ["approve", short, *server])
         assert (unknown.exit_code, "there is no such question" in " ".join(unknown.stderr.split())) == (2, True)
-    assert CliRunner().invoke(app, ["approve", f"{kind}-{digits[:8]}", *server]).exit_code == 0
+    assert CliRunner().invoke(app, ["approve", f"{kind}-{digits[:16]}", *server]).exit_code == 0
     assert not waiting(approvals)
 
 
 def test_a_beginning_that_several_have_stands_for_none() -> None:
-    known = ["drain-5059a742bb", "drain-5059a74311", "replace-5059a742"]
-    with pytest.raises(GivenError, match="could be drain-5059a742bb or drain-5059a74311; write more of it"):
-        meant(["drain-5059a7"], known)
-    assert meant(["drain-5059a742", "replace-5059"], known) == ["drain-5059a742bb", "replace-5059a742"]
+    shared = "5059a742bb10c3d7"
+    known = [f"drain-{shared}0{'a' * 15}", f"drain-{shared}1{'b' * 15}", f"replace-{shared}{'c' * 16}"]
+    with pytest.raises(GivenError, match=f"could be {known[0]} or {known[1]}; write more of it"):
+        meant([f"drain-{shared}"], known)
+    assert meant([f"drain-{shared}1", f"replace-{shared}"], known) == known[1:]
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,15 @@ def test_no_other_file_is_written_over(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is there already"), token_in(tmp_path / "token"):
         pass
     assert (tmp_path / "token").read_text() == "a daemon's"
+
+
+def test_a_file_that_somebody_else_has_put_in_the_tokens_place_is_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    with token_in(path):
+        path.unlink()
+        path.write_text("another daemon's")
+    assert path.read_text() == "another daemon's"
+    path.unlink()
+    with token_in(path) as token:
+        assert (path.read_text(), path.stat().st_mode & 0o777) == (f"{token}\n", 0o600)
+    assert not path.exists()
