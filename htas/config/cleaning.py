@@ -119,20 +119,16 @@ class CleaningSetting(Section):
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
     )
 
-    @field_validator("consolidation")
+    @field_validator("consolidation", "max_node_age")
     @classmethod
-    def _is_not_without_cleaning(cls, setting: ConsolidationSetting, info: ValidationInfo) -> ConsolidationSetting:
-        """A node that nothing empties is not replaced either."""
-        if setting.enabled and info.data.get("enabled") is False:
+    def _is_not_without_cleaning(
+        cls, setting: ConsolidationSetting | float | None, info: ValidationInfo
+    ) -> ConsolidationSetting | float | None:
+        """A node that nothing empties is not replaced either, for its price or its age."""
+        is_asked = setting.enabled if isinstance(setting, ConsolidationSetting) else setting is not None
+        if is_asked and info.data.get("enabled") is False:
             raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
         return setting
-
-    @field_validator("max_node_age")
-    @classmethod
-    def _is_emptied_at_all(cls, age: float | None, info: ValidationInfo) -> float | None:
-        if age is not None and info.data.get("enabled") is False:
-            raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
-        return age
 
     @field_validator("release_ahead")
     @classmethod

@@ -160,18 +160,20 @@ class Approvals:
                 if before is not None and not before.is_used:
                     outcomes.append(self._lapse(before, "more pods would leave: it is asked about anew", now, currency))
                 self._replace(question, proposed)
-                self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
-                message = f"waits for a word: {question.told(currency)}"
-                outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
+                outcomes.append(self._ask(question, "waits for a word", now, currency))
             elif before.state is ApprovalState.WAITING and _has_more(question, before.question):
-                self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)  # silence was about fewer pods
-                message = f"waits for a word, more pods would leave: {question.told(currency)}"
-                outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
+                # Silence was about fewer pods.
+                outcomes.append(self._ask(question, "waits for a word, more pods would leave", now, currency))
             else:
                 # What was said was said of the pods that were told then.
                 asked_of = question if before.state is ApprovalState.WAITING else before.question
                 self._asked[key] = msgspec.structs.replace(before, question=asked_of, proposed_last=now)
         return outcomes
+
+    def _ask(self, question: Question, what: str, now: float, currency: str) -> Outcome:
+        """Let a question wait from now on."""
+        self._asked[question.id] = Asked(question, ApprovalState.WAITING, now, now)
+        return Outcome(Action.PROPOSE, question.id, OutcomeStatus.DONE, f"{what}: {question.told(currency)}")
 
     def _use(self, keys: Iterable[str]) -> None:
         """What was approved is begun now; what is under way needs its yes for the steps that follow."""
