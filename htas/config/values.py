@@ -37,7 +37,6 @@ _UNITS_S = {
     "h": Fraction(3600),
     "d": Fraction(86400),
 }
-LONGEST_S = 10 * 365 * 86_400.0
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)

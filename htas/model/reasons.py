@@ -1,8 +1,9 @@
-"""The reasons for everything HTAS does not do, in the words operators know.
+"""The reasons for everything HTAS does, and does not do, in the words operators know, each with what people are told.
 
 Sources: Cluster Autoscaler's UnremovableReason and BlockingPodReason; kube-scheduler's filter messages are text and
 live beside their filters.
 """
+# ruff: noqa: E501 # tables of sentences: each is read, and changed, on its own line
 
 from __future__ import annotations
 
@@ -11,93 +12,233 @@ from enum import StrEnum
 import msgspec
 
 
-class Unplaced(StrEnum):
+class Reason(StrEnum):
+    """A word, a sentence that says it, and what would change it; empty: time alone, or nothing needs to."""
+
+    says: str
+    remedy: str
+
+    def __new__(cls, word: str, says: str, remedy: str = "") -> Reason:
+        reason = str.__new__(cls, word)
+        reason._value_, reason.says, reason.remedy = word, says, remedy
+        return reason
+
+
+class Unplaced(Reason):
     """Why a pod waits."""
 
-    NO_FLAVOUR_FITS = "NoFlavourFits"
-    """No machine on offer could hold it, however many were bought."""
-    LIMIT_REACHED = "LimitReached"
-    """A machine would hold it, but a limit of the group or the cluster forbids another one."""
-    NAMESPACE_LIMIT = "NamespaceLimitReached"
-    """Its namespace has as much of the machines that were bought as it may have."""
-    QUOTA_REACHED = "QuotaReached"
-    """The cloud would not grant another one."""
-    CLOUD_UNREACHABLE = "CloudUnreachable"
-    """The cloud does not answer: nothing is bought until it does."""
-    STORE_UNWRITABLE = "StoreUnwritable"
-    """The journal cannot be written (a full disk, say): nothing is bought that is not written down first."""
-    BACKING_OFF = "BackingOff"
-    """Every flavour that would hold it failed recently and is not asked for yet."""
-    CAPACITY_FREES_SOON = "CapacityFreesSoon"
-    """Batch nodes end their work before a purchase could arrive (the 0-bin, HTAS paper Algorithm 4)."""
-    OWN_MACHINE_CHEAPER = "OwnMachineCheaper"
-    """Nodes with room would be rented longer for it than is worth it: a machine of its own is bought in a moment."""
-    GATHERING = "GatheringForPurchase"
-    """Batch work waits a moment for more of it to be bought with it."""
-    SCHEDULING_GATED = "SchedulingGated"
-    """It has scheduling gates: it does not count as waiting."""
-    NOT_SUPPORTED = "NotSupported"
-    """It asks for something HTAS does not understand, and HTAS does not guess."""
-    AUTOSCALING_NOT_DUE = "AutoscalingNotDue"
-    """It does not fit now; the next autoscaling cycle decides on buying."""
-    NO_NODE_GROUP = "NoNodeGroup"
-    """No node group takes this kind of work."""
-    SEARCH_UNDER_WAY = "SearchUnderWay"
-    """The optimiser searches for a better placement; new pods wait for it, as configured (fallback.newPods)."""
-    SURPLUS = "SurplusOfItsController"
-    """Its controller has all the pods it wants, one of them moved: it was made in between, and will be deleted."""
-    NOMINATED = "NominatedByPreemption"
-    """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
-    GIVES_WAY = "GivesWayToHigherPriority"
-    """Others left a node for it, but more important work takes that room."""
+    NO_FLAVOUR_FITS = (
+        "NoFlavourFits",
+        "No machine on offer could hold it, however many were bought.",
+        "A flavour that is large enough, or other requests and constraints.",
+    )
+    LIMIT_REACHED = (
+        "LimitReached",
+        "A machine would hold it, but a limit forbids another one.",
+        "Higher limits of the group or the cluster (limits.*).",
+    )
+    NAMESPACE_LIMIT = (
+        "NamespaceLimitReached",
+        "Its namespace has as much of the machines as it may have.",
+        "A higher limit under namespaces.",
+    )
+    QUOTA_REACHED = "QuotaReached", "The cloud would not grant another machine.", "A higher quota of the project."
+    CLOUD_UNREACHABLE = (
+        "CloudUnreachable",
+        "The cloud does not answer: nothing is bought until it does.",
+        "See the cloud's problem above.",
+    )
+    STORE_UNWRITABLE = (
+        "StoreUnwritable",
+        "The journal cannot be written, so nothing is bought.",
+        "Make room on the disk of store.path.",
+    )
+    BACKING_OFF = (
+        "BackingOff",
+        "Every flavour that would hold it failed a moment ago.",
+        "Time, at most timeouts.backoffMax; or another flavour.",
+    )
+    CAPACITY_FREES_SOON = (
+        "CapacityFreesSoon",
+        "Batch nodes end their work before a purchase could arrive.",
+        "Time, at most maxWaitForCapacity.",
+    )
+    OWN_MACHINE_CHEAPER = (
+        "OwnMachineCheaper",
+        "Nodes with room would be rented too long for it: a machine of its own comes.",
+        "maxRentalLengthening",
+    )
+    GATHERING = (
+        "GatheringForPurchase",
+        "Batch work waits a moment for more to be bought with it.",
+        "Time, at most gatherFor.",
+    )
+    SCHEDULING_GATED = (
+        "SchedulingGated",
+        "It has scheduling gates, and does not count as waiting.",
+        "Whoever set the gates removes them.",
+    )
+    NOT_SUPPORTED = (
+        "NotSupported",
+        "It asks for something HTAS does not understand, and HTAS does not guess.",
+        "Other constraints: what is explained of the pod names those.",
+    )
+    AUTOSCALING_NOT_DUE = (
+        "AutoscalingNotDue",
+        "It has no room now; the next autoscaling cycle decides on buying.",
+        "Time, at most cycles.autoscaling.",
+    )
+    NO_NODE_GROUP = (
+        "NoNodeGroup",
+        "No node group takes this kind of work.",
+        "A node group with workload: any, or of its kind.",
+    )
+    SEARCH_UNDER_WAY = (
+        "SearchUnderWay",
+        "A better placement of what runs is being searched for.",
+        "Time, at most fallback.budget.",
+    )
+    SURPLUS = "SurplusOfItsController", "Its controller has all the pods it wants, and will delete it."
+    NOMINATED = (
+        "NominatedByPreemption",
+        "Work of lower priority leaves for it; it waits for that.",
+        "Time: their grace periods.",
+    )
+    GIVES_WAY = (
+        "GivesWayToHigherPriority",
+        "More important work takes the room that was made for it.",
+        "A higher priority, or more room.",
+    )
 
 
-class Kept(StrEnum):
+class Kept(Reason):
     """Why a node stays. Cluster Autoscaler's words where it has them."""
 
-    NOT_AUTOSCALED = "NotAutoscaled"
-    """It belongs to no node group of HTAS."""
-    NO_PRICE = "NoPrice"
-    """Of a dump: the price file does not have its instance type, so what its end would save is not known."""
-    SCALE_DOWN_DISABLED = "ScaleDownDisabledAnnotation"
-    DO_NOT_DISRUPT = "DoNotDisrupt"
-    """The node is annotated `do-not-disrupt`, HTAS's or Karpenter's."""
-    NOT_READY = "NotReady"
-    UNREADABLE_POD = "UnreadablePod"
-    """A pod on it could not be understood: what it asks for is not known, and it may be at work."""
-    CLOUD_UNREACHABLE = "CloudUnreachable"
-    """The cloud does not answer: its machine could not be given back."""
-    STORE_UNWRITABLE = "StoreUnwritable"
-    """The journal cannot be written: its emptying could not be written down first."""
-    NOT_ELASTIC = "NodeGroupNotElastic"
-    """It is of an edge group that neither buys nor releases."""
-    CLEANING_DISABLED = "ScaleDownDisabled"
-    """The group's cleaning is switched off."""
-    CLEANING_NOT_DUE = "CleaningNotDue"
-    NOT_UNDERUTILIZED = "NotUnderutilized"
-    NOT_UNDERUTILIZED_LONG_ENOUGH = "NotUnneededLongEnough"
-    NOT_EMPTY_LONG_ENOUGH = "NotEmptyLongEnough"
-    QUEUE_NOT_EMPTY = "QueueNotEmpty"
-    """Work that somebody may have room for waited within the last while: room is about to be needed."""
-    PAID_UNTIL_PERIOD_ENDS = "PaidUntilBillingPeriodEnds"
-    DRAINS_BEFORE_PERIOD_ENDS = "DrainsBeforeBillingPeriodEnds"
-    """Under-used, but paid for longer than it takes to empty it: that would save nothing yet."""
-    MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
-    CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
-    TOO_YOUNG = "InCooldown"
-    NEEDED = "NeededByPlan"
-    """This plan places work on it."""
-    TOO_MANY_AT_ONCE = "NodeGroupMaxDeletionCountReached"
-    NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
-    BLOCKED_BY_POD = "BlockedByPod"
-    BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
-    EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
-    BEING_REPLACED = "BeingReplaced"
-    """Cheaper machines are to take over its pods, or it is one of those."""
-    CANNOT_CHECKPOINT = "RuntimeCannotCheckpoint"
-    """Its group moves pods by checkpoint, which its container runtime does not write."""
-    MIGRATION_FAILED = "MigrationFailed"
-    """A pod of it could not be moved, after every attempt; it is left alone for a while."""
+    NOT_AUTOSCALED = (
+        "NotAutoscaled",
+        "HTAS did not buy it: it belongs to none of its node groups.",
+        "A worker: replace it by a machine that HTAS buys, or adopt it with the labels htas.io/cluster, htas.io/claim and htas.io/group. The control plane stays as it is.",
+    )
+    NO_PRICE = (
+        "NoPrice",
+        "The price file does not have its instance type: it is in no price shown here, and nothing is planned for it.",
+        "Add its flavour, with its price, to the price file (--flavours).",
+    )
+    SCALE_DOWN_DISABLED = (
+        "ScaleDownDisabledAnnotation",
+        "Somebody has annotated it so that no autoscaler removes it.",
+        "kubectl annotate node NODE cluster-autoscaler.kubernetes.io/scale-down-disabled-",
+    )
+    DO_NOT_DISRUPT = (
+        "DoNotDisrupt",
+        "Somebody has annotated it, so that it is left alone.",
+        "kubectl annotate node NODE htas.io/do-not-disrupt-",
+    )
+    NOT_READY = (
+        "NotReady",
+        "Its kubelet does not report Ready; nobody can tell what still runs on it.",
+        "kubectl describe node NODE",
+    )
+    UNREADABLE_POD = (
+        "UnreadablePod",
+        "A pod on it could not be understood, and may be at work.",
+        "See the problems for which, and why.",
+    )
+    CLOUD_UNREACHABLE = (
+        "CloudUnreachable",
+        "The cloud does not answer, so its machine could not be given back.",
+        "See the cloud's problem above.",
+    )
+    STORE_UNWRITABLE = (
+        "StoreUnwritable",
+        "The journal cannot be written, and nothing is emptied that is not written down first.",
+        "Make room on the disk of store.path.",
+    )
+    NOT_ELASTIC = (
+        "NodeGroupNotElastic",
+        "It is of an edge group, where nothing is bought or released.",
+        "elastic: true for its group.",
+    )
+    CLEANING_DISABLED = "ScaleDownDisabled", "Its group is not cleaned.", "cleaning.enabled: true for its group."
+    CLEANING_NOT_DUE = "CleaningNotDue", "Nodes are judged at the next cleaning cycle.", "cycles.cleaning"
+    NOT_UNDERUTILIZED = (
+        "NotUnderutilized",
+        "It is well used: more of it is asked for than the threshold.",
+        "A higher cleaning.utilizationThreshold, or less work.",
+    )
+    NOT_UNDERUTILIZED_LONG_ENOUGH = (
+        "NotUnneededLongEnough",
+        "It has room to spare, but not for long enough yet.",
+        "A shorter cleaning.underutilizedFor, or time.",
+    )
+    NOT_EMPTY_LONG_ENOUGH = (
+        "NotEmptyLongEnough",
+        "It is empty, but not for long enough yet.",
+        "A shorter cleaning.emptyFor, or time.",
+    )
+    QUEUE_NOT_EMPTY = (
+        "QueueNotEmpty",
+        "Work waited within the last while: its room is about to be needed.",
+        "A shorter cleaning.queueEmptyFor, or time.",
+    )
+    PAID_UNTIL_PERIOD_ENDS = (
+        "PaidUntilBillingPeriodEnds",
+        "It is empty and paid for: it goes just before the next period would be charged.",
+        "cleaning.emptyRelease: at-once",
+    )
+    DRAINS_BEFORE_PERIOD_ENDS = (
+        "DrainsBeforeBillingPeriodEnds",
+        "It is hardly used, but paid for: it is emptied just before the next period would be charged.",
+        "cleaning.emptyRelease: at-once",
+    )
+    MIN_SIZE_REACHED = (
+        "NodeGroupMinSizeReached",
+        "Its group has no more nodes than it must have.",
+        "A lower minNodes for its group.",
+    )
+    CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted", "It is on its way out already."
+    TOO_YOUNG = "InCooldown", "It was bought a moment ago.", "A shorter cleaning.delayAfterLaunch, or time."
+    NEEDED = (
+        "NeededByPlan",
+        "This plan places work on it.",
+        "Nothing needs to: once that work has come it is judged as any other node.",
+    )
+    TOO_MANY_AT_ONCE = (
+        "NodeGroupMaxDeletionCountReached",
+        "As many nodes are being emptied as may be at once.",
+        "A higher cleaning.maxNodesAtOnce, or time.",
+    )
+    NO_PLACE_TO_MOVE_PODS = (
+        "NoPlaceToMovePods",
+        "Nothing else has room for its pods.",
+        "Consolidation (cleaning.consolidation.enabled) may buy one cheaper machine for several.",
+    )
+    BLOCKED_BY_POD = (
+        "BlockedByPod",
+        "A pod on it may not be moved.",
+        "What lifts the rule that its message names; each node tells of which pods.",
+    )
+    BLOCKED_BY_ON_COMPLETION_POD = (
+        "BlockedByOnCompletionPod",
+        "A pod on it asked to run to its end first.",
+        "Time: the pod ends by itself.",
+    )
+    EMPTY_BEFORE_MIGRATION_PAYS = (
+        "EmptyBeforeMigrationPays",
+        "Its work ends before moving it would have paid for itself.",
+        "Time; or a lower cleaning.migrationTime.",
+    )
+    BEING_REPLACED = "BeingReplaced", "Cheaper machines are to take over its pods, or it is one of those."
+    CANNOT_CHECKPOINT = (
+        "RuntimeCannotCheckpoint",
+        "Its group moves pods by checkpoint, which its container runtime does not write.",
+        "cleaning.migration: evict, or another runtime.",
+    )
+    MIGRATION_FAILED = (
+        "MigrationFailed",
+        "A pod of it could not be moved; it is left alone for a while.",
+        "Time, and what its message says went wrong.",
+    )
 
 
 class Blocking(StrEnum):
@@ -118,42 +259,43 @@ class Blocking(StrEnum):
     """It would lose something if it were moved with its progress; the message begins with what (Refusal)."""
 
 
-class ProposalReason(StrEnum):
-    """What work is disrupted for. The first five empty nodes that go; people read these words as why a node goes."""
+class ProposalReason(Reason):
+    """What work is disrupted for; of what empties nodes people read these words as why a node goes."""
 
-    EMPTY = "Empty"
-    UNDERUTILIZED = "Underutilized"
-    CONSOLIDATED = "Consolidated"
-    """Cheaper machines, bought for that, take over its pods."""
-    RETIRED = "Retired"
-    """Its flavour is to be used no more: its pods go to others, bought for that where they must be."""
-    EXPIRED = "Expired"
-    """Its machine is older than it may be: its pods go to others, bought for that where they must be."""
-    PREEMPTED = "Preempted"
-    """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
-    REARRANGED = "Rearranged"
-    """The optimiser found a placement that takes in more of the important work."""
-    INSTEAD_OF_BUYING = "InsteadOfBuying"
-    """A machine would be bought for the pods that are seated; moving what runs costs less."""
-    NEARER_TO_USERS = "NearerToUsers"
-    """Services are moved to the edge."""
-    REQUESTED = "Requested"
-    """Somebody asked for a pod to be moved."""
-    FORCED = "Forced"
-    """The same, whoever wishes that it stay."""
-    HANDED_BACK = "HandedBack"
-    """Somebody gives every machine back. What leaves a node is evicted, and waits for whoever schedules it."""
+    empties_nodes: bool
+    """Whether nodes are emptied and given back for it."""
 
-    @property
-    def empties_nodes(self) -> bool:
-        """Whether nodes are emptied and given back for it."""
-        return self in (
-            ProposalReason.EMPTY,
-            ProposalReason.UNDERUTILIZED,
-            ProposalReason.CONSOLIDATED,
-            ProposalReason.RETIRED,
-            ProposalReason.EXPIRED,
-        )
+    def __new__(cls, word: str, says: str, remedy: str = "", empties_nodes: bool = False) -> ProposalReason:
+        reason = str.__new__(cls, word)
+        reason._value_, reason.says, reason.remedy, reason.empties_nodes = word, says, remedy, empties_nodes
+        return reason
+
+    EMPTY = "Empty", "Nothing but its DaemonSet pods runs on it.", "", True
+    UNDERUTILIZED = "Underutilized", "Its pods fit elsewhere, and moving them pays.", "", True
+    CONSOLIDATED = "Consolidated", "Cheaper machines, bought for that, take over its pods.", "", True
+    RETIRED = "Retired", "Its flavour is retired in the price file: its pods go to machines of others.", "", True
+    EXPIRED = (
+        "Expired",
+        "Its machine is older than machines of its group may be: its pods go to others.",
+        "A longer cleaning.maxNodeAge.",
+        True,
+    )
+    PREEMPTED = (
+        "Preempted",
+        "A more important pod is nominated to a node; those of lower priority that stand in its way leave.",
+    )
+    REARRANGED = "Rearranged", "The optimiser found a placement that takes in more of the important work."
+    INSTEAD_OF_BUYING = (
+        "InsteadOfBuying",
+        "A machine would be bought for the pods that are seated; moving what runs costs less.",
+    )
+    NEARER_TO_USERS = "NearerToUsers", "Services are moved to the edge."
+    REQUESTED = "Requested", "Somebody asked for a pod to be moved."
+    FORCED = "Forced", "Somebody asked for a pod to be moved, whoever wishes that it stay."
+    HANDED_BACK = (
+        "HandedBack",
+        "Somebody gives every machine back. What leaves a node is evicted, and waits for whoever schedules it.",
+    )
 
 
 class OutcomeReason(StrEnum):

@@ -1,12 +1,12 @@
 """Outgoing nodes: those that are to go however well they are used, and what for.
 
-To have another such rule: a function of its own, in RULES. Everything else (the order among candidates, what is bought
+To have another such rule: functions of its own, in RULES. Everything else (the order among candidates, what is bought
 instead, where new work goes, what people are told) asks whether a node is outgoing, and never by which rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from htas.model.claims import NodeClaim
@@ -28,18 +28,31 @@ class Outgoing:
     keeps_size: bool = False
 
 
-Rule = Callable[[Node, NodeClaim | None, Policy, float], Outgoing | None]
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Why a node, by its claim, the policy and the time; `changes_at`: when it says so though nothing has happened."""
+
+    why: Callable[[Node, NodeClaim | None, Policy, float], Outgoing | None]
+    changes_at: Callable[[NodeClaim, Policy], float | None] = lambda claim, policy: None
 
 
 def outgoing(node: Node, claim: NodeClaim | None, policy: Policy, now: float) -> Outgoing | None:
     """Why a node is to go, the first reason that there is; None: it may stay."""
-    return next((found for rule in RULES if (found := rule(node, claim, policy, now)) is not None), None)
+    return next((found for rule in RULES if (found := rule.why(node, claim, policy, now)) is not None), None)
 
 
 def outgoing_nodes(nodes: Iterable[Node], claims: Iterable[NodeClaim], policy: Policy, now: float) -> frozenset[str]:
     """The names of those that are to go."""
     of = {claim.id: claim for claim in claims}
     return frozenset(node.name for node in nodes if outgoing(node, of.get(node.claim or ""), policy, now) is not None)
+
+
+def changes_of_outgoing(claims: Iterable[NodeClaim], policy: Policy) -> Iterator[float]:
+    """Instants, some of them past, at which time alone makes a node outgoing."""
+    for claim in claims:
+        for rule in RULES:
+            if (at := rule.changes_at(claim, policy)) is not None:
+                yield at
 
 
 def _is_of_retired_flavour(node: Node, claim: NodeClaim | None, policy: Policy, now: float) -> Outgoing | None:
@@ -67,7 +80,7 @@ def expires_at(claim: NodeClaim, policy: Policy) -> float | None:
     return claim.rented_since + group.cleaning.max_node_age_s
 
 
-RULES: tuple[Rule, ...] = (_is_of_retired_flavour, _is_expired)
+RULES: tuple[Rule, ...] = (Rule(_is_of_retired_flavour), Rule(_is_expired, expires_at))
 
 
 def age_text(seconds: float) -> str:

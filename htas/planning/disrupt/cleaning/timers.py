@@ -1,4 +1,4 @@
-"""When a rule of emptying may change its mind though nothing happens: a rule that depends on time has its line here."""
+"""When a rule of emptying may change its mind though nothing happens: a rule that waits has its line here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from htas.model.claims import NodeClaim
 from htas.model.policy import Policy
 from htas.model.snapshot import Memory
-from htas.planning.cluster.outgoing import expires_at
+from htas.planning.cluster.outgoing import changes_of_outgoing
 
 
 def rules_change_at(policy: Policy, memory: Memory, claims: Iterable[NodeClaim]) -> list[float]:
@@ -15,7 +15,7 @@ def rules_change_at(policy: Policy, memory: Memory, claims: Iterable[NodeClaim])
 
     The delay after a launch is not among them: such a node is kept with a reason, and looked at each time.
     """
-    instants = [at for claim in claims if (at := expires_at(claim, policy)) is not None]
+    instants = list(changes_of_outgoing(claims, policy))
     for group in policy.groups:
         rules = group.cleaning
         instants += [at + rules.underutilized_for_s for at in memory.underutilized_since.values()]
