@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TypeVar
@@ -24,6 +25,7 @@ import msgspec
 
 from htas.adapters.tokens import token_of
 from htas.cli.console import InputError
+from htas.daemon.parent_process import end_with
 from htas.ports import PermanentError, TransientError
 
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
@@ -267,6 +269,7 @@ def _forward(namespace: str, pod: str, port: int) -> int:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,  # kubectl may be a script around the real one: all of it ends
+        preexec_fn=partial(end_with, os.getpid()),
     )
     atexit.register(_end, process)
     # Ended by a signal Python runs nothing that was registered, and kubectl would stay.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from pydantic import Field, ValidationInfo, field_validator
 
 from htas.config.values import Count, Real, Seconds, Section, Share, Switch
@@ -40,10 +39,6 @@ class ConsolidationSetting(Section):
         times = self.after, self.cool_down, self.within
         shrinks = may_shrink and self.enabled is not False
         return Consolidation(bool(self.enabled), self.ratio, self.min_saving, *times, shrinks)
-
-
-_NAMED_OTHERWISE = {"migration_seconds": "migration_time", "max_grace_s": "max_grace_period"}
-"""Fields of the rules whose key is not their name; all others are taken over by it. A key that is null has no say."""
 
 
 class CleaningSetting(Section):
@@ -152,8 +147,29 @@ class CleaningSetting(Section):
             method = MigrationMethod.CHECKPOINT if can_move else MigrationMethod.EVICT
         if workload is Workload.BATCH and method.keeps_progress:
             rules = CleaningRules.early(method)
-        stated = {key: value for key, value in self if value is not None}
-        fields = {field: field.removesuffix("_s") for field in CleaningRules.__struct_fields__} | _NAMED_OTHERWISE
-        taken = {field: stated[key] for field, key in fields.items() if key in stated}
-        shrinks = self.consolidation.model(may_shrink=rules.consolidation.shrinks)
-        return msgspec.structs.replace(rules, **taken | {"migration": method, "consolidation": shrinks})
+        return CleaningRules(
+            enabled=self.enabled,
+            utilization_threshold=_or(self.utilization_threshold, rules.utilization_threshold),
+            underutilized_for_s=_or(self.underutilized_for, rules.underutilized_for_s),
+            queue_empty_for_s=_or(self.queue_empty_for, rules.queue_empty_for_s),
+            migration=method,
+            migration_seconds=self.migration_time,
+            empty_release=self.empty_release,
+            empty_for_s=self.empty_for,
+            release_ahead_s=self.release_ahead,
+            delay_after_launch_s=self.delay_after_launch,
+            max_node_age_s=self.max_node_age,
+            max_grace_s=self.max_grace_period,
+            max_nodes_at_once=self.max_nodes_at_once,
+            min_replica_count=self.min_replica_count,
+            ignore_daemonset_utilization=self.ignore_daemonset_utilization,
+            ignore_mirror_utilization=self.ignore_mirror_utilization,
+            skip_local_storage=self.skip_local_storage,
+            skip_system_pods=self.skip_system_pods,
+            skip_custom_controller_pods=self.skip_custom_controller_pods,
+            consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
+        )
+
+
+def _or(stated: float | None, default: float) -> float:
+    return default if stated is None else stated

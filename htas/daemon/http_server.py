@@ -38,6 +38,8 @@ class Limits:
     """For the TLS handshake, and for a request from its first byte to the end of its head."""
     answer_s: float = 60.0
     """From there until the answer has been taken: a snapshot of 50,000 pods is some 30 MB."""
+    leave_s: float = 1.5
+    """When the listener ends: what is not over by then is cut off, before uvicorn cancels its task and logs that."""
 
 
 LIMITS = Limits()
@@ -91,7 +93,11 @@ class Listener:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[STOPPING] = lambda: self._server.should_exit
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._server.should_exit:
+                raise  # else its client was cut off, and an answer that took too long is no defect
 
     def stop(self) -> None:
         self._server.should_exit = True
@@ -144,6 +150,11 @@ class PunctualProtocol(H11Protocol):
         super().on_response_complete()  # may begin with the next request, sent before this was answered
         if self.cycle is not was and is_taken:
             self._within(self._limits.answer_s)
+
+    def shutdown(self) -> None:
+        """The listener ends: what was asked is answered, a body that is half sent is not waited for."""
+        super().shutdown()
+        self.loop.call_later(self._limits.leave_s, self._abort)
 
     @property
     def waits(self) -> bool:

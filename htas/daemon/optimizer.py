@@ -6,11 +6,9 @@ the snapshot and the policy as bytes, and answers with bytes.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from htas.daemon.parent_process import end_with
 from htas.model.policy import Policy
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
@@ -218,7 +217,7 @@ def serve(connection: Connection, parent: int, most_bytes: int) -> None:
 
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer
-    _end_with(parent)
+    end_with(parent)
     with suppress(OSError):  # where memory runs out, the kernel ends this process and not the daemon (Linux)
         Path("/proc/self/oom_score_adj").write_text("1000")
     snapshot, policy = msgspec.json.decode(connection.recv_bytes(), type=tuple[ClusterSnapshot, Policy])
@@ -232,12 +231,3 @@ def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     except Exception as error:
         answer = (None, f"the optimiser failed: {error!r}")
     connection.send_bytes(msgspec.json.encode(answer))
-
-
-def _end_with(parent: int) -> None:
-    """Have the kernel end this process when its parent ends, however that may be (SIGKILL, too)."""
-    if sys.platform == "linux":
-        death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended before we could say so
-        os._exit(1)

@@ -18,7 +18,7 @@ class Reason(StrEnum):
     says: str
     remedy: str
 
-    def __new__(cls, word: str, says: str, remedy: str = "") -> Reason:
+    def __new__(cls, word: str, says: str = "", remedy: str = "") -> Reason:
         reason = str.__new__(cls, word)
         reason._value_, reason.says, reason.remedy = word, says, remedy
         return reason
@@ -265,7 +265,7 @@ class ProposalReason(Reason):
     empties_nodes: bool
     """Whether nodes are emptied and given back for it."""
 
-    def __new__(cls, word: str, says: str, remedy: str = "", empties_nodes: bool = False) -> ProposalReason:
+    def __new__(cls, word: str, says: str = "", remedy: str = "", empties_nodes: bool = False) -> ProposalReason:
         reason = str.__new__(cls, word)
         reason._value_, reason.says, reason.remedy, reason.empties_nodes = word, says, remedy, empties_nodes
         return reason

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -263,6 +264,16 @@ def test_a_release_of_other_programs_has_no_daemon(kubectl: Kubectl) -> None:
     assert "has no daemon of a Helm release grafana; helm list -A" in " ".join(done.output.split())
 
 
+def has_ended(pid: int) -> None:
+    """Fails if it goes on; its parent may have yet to be told of its end."""
+    for _ in range(500):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    pytest.fail("kubectl goes on forwarding")
+
+
 @pytest.mark.parametrize("ignores", [False, True], ids=["it ends when asked", "it ignores that"])
 def test_kubectl_ends_with_the_command_even_within_a_script(kubectl: Kubectl, ignores: bool) -> None:
     kubectl.holds("pods", pod("htas-0"))
@@ -277,13 +288,21 @@ def test_kubectl_ends_with_the_command_even_within_a_script(kubectl: Kubectl, ig
     command = [sys.executable, "-m", "htas", "cost", "--server", "htas-system/htas"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr
-    pid = int((kubectl.folder / "pid").read_text())
-    for _ in range(500):  # its parent, this test's, has yet to be told of its end
-        state = Path(f"/proc/{pid}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.02)
-    pytest.fail("kubectl goes on forwarding")
+    has_ended(int((kubectl.folder / "pid").read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel is asked to end it, which is Linux's")
+def test_kubectl_ends_with_a_command_that_is_killed(kubectl: Kubectl) -> None:
+    kubectl.holds("pods", pod("htas-0"))
+    kubectl.keeps("s3cret")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection, and never answers
+        kubectl.forwards_to(silent.getsockname()[1])
+        command = [sys.executable, "-m", "htas", "cost", "--server", "htas-system/htas"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as asking:
+            silent.settimeout(60.0)
+            silent.accept()[0].close()
+            asking.kill()
+    has_ended(int((kubectl.folder / "pid").read_text()))
 
 
 def test_without_kubectl_it_is_told_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import ExitStack, suppress
 from http.client import HTTPResponse
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event
 
 import pytest
 import urllib3
@@ -20,20 +22,37 @@ from starlette.routing import Route
 
 from htas.daemon.http_server import Certificate, Limits, Listener
 from htas.ports import PermanentError
+from htas.web.sent import RequestRefusedError, sent_body
 from tests.waiting import until
 from tools.testenv.certificates import write_pem
 
 LARGE = b"x" * 64_000_000
 
 
-def application() -> Starlette:
+def refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestRefusedError)
+    return error.response()
+
+
+def application(asked: Event) -> Starlette:
     def small(_: Request) -> Response:
         return PlainTextResponse("ok")
 
     def large(_: Request) -> Response:
+        asked.set()
         return Response(LARGE)
 
-    return Starlette(routes=[Route("/", small), Route("/large", large)])
+    async def body(request: Request) -> Response:
+        asked.set()
+        return PlainTextResponse(str(len(await sent_body(request, 100))))
+
+    async def never(_: Request) -> Response:
+        asked.set()
+        await asyncio.sleep(600.0)
+        return PlainTextResponse("late")
+
+    routes = [Route("/", small), Route("/large", large), Route("/body", body, methods=["POST"]), Route("/never", never)]
+    return Starlette(routes=routes, exception_handlers={RequestRefusedError: refused})
 
 
 @pytest.fixture
@@ -42,8 +61,11 @@ def listeners() -> Iterator[ExitStack]:
         yield stack
 
 
-def listening(listeners: ExitStack, limits: Limits, certificate: Certificate | None = None) -> Listener:
-    made = Listener(("127.0.0.1", 0), application(), "test", certificate, limits)
+def listening(
+    listeners: ExitStack, limits: Limits, certificate: Certificate | None = None, asked: Event | None = None
+) -> Listener:
+    """`asked` is set when an answer that takes its time is asked for."""
+    made = Listener(("127.0.0.1", 0), application(asked or Event()), "test", certificate, limits)
     made.start()
     listeners.callback(made.stop)
     return made
@@ -65,6 +87,7 @@ def is_ended(connection: socket.socket) -> bool:
 
 
 GET = b"GET / HTTP/1.1\r\nHost: htas\r\n\r\n"
+HALF_A_BODY = b"POST /body HTTP/1.1\r\nHost: htas\r\nContent-Length: 9\r\n\r\nhalf"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +162,27 @@ def test_requests_sent_at_once_are_answered_in_turn(listeners: ExitStack) -> Non
     while piece := connection.recv(65536):
         said += piece
     assert said.count(b"200 OK") == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "leave_s"),
+    [
+        pytest.param(HALF_A_BODY, 0.1, id="half a body"),
+        pytest.param(GET.replace(b"/ ", b"/large "), 0.1, id="an answer that nobody takes"),
+        pytest.param(GET.replace(b"/ ", b"/never "), 0.1, id="an answer that takes for ever"),
+        pytest.param(GET.replace(b"/ ", b"/never "), 60.0, id="the same, where its task is cancelled first"),
+    ],
+)
+def test_at_the_end_nobody_is_waited_for_and_nothing_is_logged_as_an_error(
+    sent: bytes, leave_s: float, listeners: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = Event()
+    listener = listening(listeners, Limits(leave_s=leave_s), asked=asked)
+    connection = connected(listeners, listener, sent)
+    assert asked.wait(10.0)
+    listener.stop()
+    assert is_ended(connection)
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 def written(folder: Path, name: str = "htas") -> tuple[Path, Path]:
