@@ -255,7 +255,8 @@ class Daemon:
             self._moves.begin(before.move_times, newest[0].at)
             self._retries.begin(before.failed_moves)
             self._machines.times = before.machine_times
-            self._memory = Memory(room_made=newest[0].plan.memory.room_made)
+            known = newest[0].plan.memory
+            self._memory = Memory(room_made=known.room_made, lapses=known.lapses)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,

@@ -64,6 +64,13 @@ class RoomMade(msgspec.Struct, frozen=True):
     until: float
 
 
+class Lapse(msgspec.Struct, frozen=True):
+    """What was bought to take over from a node has not been used: when that was last, and how often it has been."""
+
+    at: float
+    times: int
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
@@ -83,6 +90,8 @@ class Memory(msgspec.Struct, frozen=True):
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}
     """By node what moves off it have cost and saved, which were made instead of a purchase."""
+    lapses: Mapping[str, Lapse] = {}
+    """By node what came of the machines that were bought to take over from it."""
 
 
 ENDED_KEPT = 1000

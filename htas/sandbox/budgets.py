@@ -21,6 +21,9 @@ class BudgetBook:
         self._covered: list[tuple[Budget, set[str]]] = []
 
     def add(self, budget: Budget, pods: list[Pod]) -> None:
+        """In the place of one that has its name."""
+        name = budget.namespace, budget.name
+        self._covered = [(other, keys) for other, keys in self._covered if (other.namespace, other.name) != name]
         self._covered.append((budget, {pod.key for pod in pods if _covers(budget, pod)}))
 
     def appeared(self, pod: Pod) -> None:

@@ -39,6 +39,7 @@ from htas.planning.disrupt.cleaning.consolidation import (
     may_look_at,
     proposals_of,
 )
+from htas.planning.disrupt.cleaning.lapses import is_paused, lapses, with_lapses
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.shrinking import Shrinker
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -110,7 +111,7 @@ def clean(
             if may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
                 stay = round_.staying(question, snapshot, pods_on, claims)
                 memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
-    kept = sorted(round_.kept, key=lambda keeping: keeping.node)
+    kept = sorted(with_lapses(round_.kept, snapshot, question), key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
 
@@ -173,7 +174,7 @@ def _remember(
     queue = None
     if not work_is_waiting:
         queue = min(before.queue_empty_since, now) if before.queue_empty_since is not None else now
-    return Memory(low, empty, queue, consolidated_at=before.consolidated_at)
+    return Memory(low, empty, queue, consolidated_at=before.consolidated_at, lapses=lapses(snapshot, policy, now))
 
 
 def _sizes(snapshot: ClusterSnapshot, policy: Policy) -> Counter[str]:
@@ -280,7 +281,7 @@ class _Round:
 
         def outgoing(group: NodeGroup, candidates: Sequence[DrainCandidate], at_once: int) -> list[Replacing]:
             nodes = sorted((each for each in candidates if each.outgoing is not None), key=lambda each: each.rank)
-            like = [each for each in self.one_for_one if each.group is group]
+            like = [each for each in self.one_for_one if each.group is group and not is_paused(each, question)]
             if not (nodes or like) or not has_cooled_down(group, before.get(group.name), now):
                 return []
             looked_at[group.name] = now
@@ -356,7 +357,8 @@ def _in_time(
 ) -> list[DrainCandidate]:
     """Nodes of a group that are not paid for much longer than it takes to buy others and to move their pods there."""
     starts_s = snapshot.machine_times.start_s(group.startup_s)
-    return [each for each in stay[group.name] if not is_paid_for_longer(each, question, starts_s)]
+    waiting = (each for each in stay[group.name] if not is_paused(each, question))
+    return [each for each in waiting if not is_paid_for_longer(each, question, starts_s)]
 
 
 ABOUT_TO_GO = frozenset({Kept.NOT_EMPTY_LONG_ENOUGH, Kept.PAID_UNTIL_PERIOD_ENDS})
