@@ -213,3 +213,15 @@ def test_machines_that_are_let_go_of_run_on_as_nobodys() -> None:
     assert nodes["theirs"].labels["htas.io/cluster"] == "another"
     assert len(story.world.cloud.instances()) == 1
     assert len([pod for pod in story.world.cluster.observe().pods if pod.node == mine]) == 2
+
+
+def test_another_clusters_machine_that_bears_one_of_our_claims_is_nobodys_business() -> None:
+    """Of two clusters in a project: taken for ours, it would have ours given back with its pods still running."""
+    story = running(job("long", runs_s=90_000.0))
+    [ours] = story.world.cloud.instances()
+    theirs = msgspec.structs.replace(ours, id="theirs", name="theirs", cluster="other", created_at=story.start)
+    story.world.cloud.add_foreign(theirs)
+    handover = Handover(story).run(600)
+    assert (handover.handing.left, story.nodes) == ((), [])
+    assert story.world.cloud.instances() == (theirs,)
+    assert story.world.ledger.killed_by_release == 0

@@ -85,6 +85,22 @@ def test_of_some_pods_nothing_is_said_yet(reason: Unplaced, announcing: EventRec
     assert (listening.news, listening.marks) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(Outcome(Action.NOMINATE, OURS.key, OutcomeStatus.DONE), id="nominated to nothing"),
+        pytest.param(Outcome(Action.NOMINATE, "gone", OutcomeStatus.DONE, target="n"), id="a pod that is gone"),
+        pytest.param(Outcome(Action.MOVE, "gone", OutcomeStatus.DONE), id="a pod that was moved, and is gone"),
+        pytest.param(Outcome(Action.PREEMPT, "gone", OutcomeStatus.DONE), id="a victim that is gone"),
+    ],
+)
+def test_of_what_is_not_there_nothing_is_said(
+    outcome: Outcome, announcing: EventRecorder, listening: Listening
+) -> None:
+    announcing.announce(snapshot(), Plan(NOW), [outcome])
+    assert listening.news == []
+
+
 def test_the_same_is_said_once_in_five_minutes(announcing: EventRecorder, listening: Listening) -> None:
     for at in (0.0, 10.0, 299.0):
         announcing.announce(snapshot(NOW + at), unplaced(OURS), [])

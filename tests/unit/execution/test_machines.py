@@ -41,6 +41,8 @@ def test_a_flavour_waits_until_a_machine_of_it_is_ready(
     machines.reconcile(machine, node)
     assert [each.flavour for each in backoffs.current(machines.now + 1)] == (["medium"] if waits else [])
     assert store.learned() == ({"medium": READY.allocatable} if learns else {})
+    [claim] = store.claims()
+    assert claim.ready_at == (machines.now if learns else None), "how long starts take is learned from it"
 
 
 @pytest.mark.parametrize(
