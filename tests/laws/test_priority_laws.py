@@ -106,6 +106,27 @@ def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_
 
 
 @LAWS
+@given(tiny(), ENGINES, st.sampled_from([0.0, 1e-5, 1e-4, 1e-3]))
+def test_whatever_little_time_there_was_what_is_called_proven_is_the_best(
+    snapshot: ClusterSnapshot, search: SearchBudget, seconds: float
+) -> None:
+    problem = problem_of(snapshot)
+    found = optimised(snapshot, search=msgspec.structs.replace(search, seconds=seconds))
+    best = best_by_trying_all(problem)
+    settled = np.cumsum([placed for _, placed in problem.settled]).tolist()
+    placed = np.cumsum([tier.placed_after for tier in found.tiers]) - np.array(settled)
+    is_best_above = True
+    for number, tier in enumerate(found.tiers):
+        assert tier.is_placing_proven or not tier.is_staying_proven
+        stays = tier.stays - 2 * settled[number]
+        if tier.is_placing_proven and is_best_above:
+            assert placed[number] == best[2 * number]
+        if tier.is_staying_proven and is_best_above:
+            assert stays == best[2 * number + 1]
+        is_best_above &= (placed[number], stays) == best[2 * number : 2 * number + 2]
+
+
+@LAWS
 @given(snapshots(), policies(), ENGINES)
 def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(
     snapshot: ClusterSnapshot, policy: Any, search: SearchBudget

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from htas.model.claims import ClaimState
 from htas.sandbox.workload import Budget
 from tests.builders import labels_are
@@ -27,9 +29,9 @@ def test_each_machine_bought_in_vain_doubles_the_pause_before_the_next() -> None
     """It was one every 22 min, 67 machines in a day, for nothing."""
     story = Story(policy(), replicas(16)).play(2 * HOUR - 60)
     times = contrary(story, 26 * HOUR)
-    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(times)]
     assert len(times) <= 7
-    assert all(after > 1.5 * before for before, after in zip(pauses, pauses[1:], strict=False)), pauses
+    assert all(after > 1.5 * before for before, after in pairwise(pauses)), pauses
     assert (running(story), story.world.ledger.evictions) == (16, 0)
     [kept] = story.seen[-1].plan.kept
     assert "a machine bought to take over was not used (" in kept.message
