@@ -11,6 +11,8 @@ from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.policy import Timeouts
 from htas.model.snapshot import MoveBackoff
 
+FIRST_PAUSE_S = 300.0
+"""After a move that failed, at least: what ails a pod or a node passes more slowly than want of a flavour."""
 REMEMBERED = 1000
 """So many nodes and pods are left alone at one time; the oldest are forgotten first."""
 
@@ -72,7 +74,7 @@ class Retries:
         }
 
     def leave_alone(self, node: str, pod: str, why: str, now: float, *, of_drain: bool = False) -> None:
-        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours).
+        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (`backoffMax`).
 
         Failures within a wait do not lengthen it: what was taken back is told by the one who asked for it, too.
         """
@@ -80,7 +82,7 @@ class Retries:
         if known is not None and now < known.until:
             self._left_alone[node, pod] = msgspec.structs.replace(known, of_drain=known.of_drain or of_drain)
             return
-        wait_s = self.timeouts.backoff_initial_s
+        wait_s = max(FIRST_PAUSE_S, self.timeouts.backoff_initial_s)
         if known is not None:
             wait_s = min(2 * (known.wait_s or wait_s), self.timeouts.backoff_max_s)
             del self._left_alone[node, pod]  # the newest come last

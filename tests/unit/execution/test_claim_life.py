@@ -82,10 +82,10 @@ def test_a_new_state_is_dated_an_old_one_is_not() -> None:
 def test_backing_off_doubles_after_each_wait_and_ends_with_success() -> None:
     backoffs = Backoffs(T)
     backoffs.failed("f", None, "no host", 0)
-    assert [b.until for b in backoffs.current(1)] == [300]
+    assert [b.until for b in backoffs.current(1)] == [60]
     backoffs.failed("f", None, "again within the wait", 10)
-    assert [b.until for b in backoffs.current(11)] == [300]
-    for at, until in ((301, 901), (902, 2102), (2103, 3903), (3904, 5704)):
+    assert [b.until for b in backoffs.current(11)] == [60]
+    for at, until in ((61, 181), (182, 422), (423, 903), (904, 1864), (1865, 3665), (3666, 5466)):
         backoffs.failed("f", None, "no host", at)
         assert [b.until for b in backoffs.current(at)] == [until]
     backoffs.worked("f", None)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from htas.execution.moves_seen import MovesSeen, summary
-from htas.execution.retries import Retries
+from htas.execution.retries import FIRST_PAUSE_S, Retries
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move
@@ -179,7 +179,7 @@ def test_a_pod_whose_move_was_taken_back_is_left_alone_for_one_wait_whoever_tell
     moves.look()
     moves.retries.leave_alone(BACK.source, BACK.pod, "told by the drain, too", NOW, of_drain=True)
     (failed,) = moves.retries.left_alone(NOW)
-    assert (failed.pod, failed.wait_s, failed.of_drain) == (BACK.pod, Timeouts().backoff_initial_s, True)
+    assert (failed.pod, failed.wait_s, failed.of_drain) == (BACK.pod, FIRST_PAUSE_S, True)
 
 
 @pytest.mark.parametrize("reason", [Failure.SOURCE_ENDED, Failure.SOURCE_LOST, Failure.INTERRUPTED])
