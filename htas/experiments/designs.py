@@ -89,8 +89,8 @@ def design(
     """
     if name not in _MAKERS:
         raise DesignError(f"no experiment {name!r}; there are {', '.join(_MAKERS)}")
-    there = _MAKERS[name]()
-    chosen = _chosen("policy", tuple(policies) or (each for each in there if each not in on_request(name)), there)
+    there, named = _MAKERS[name](), on_request(name)
+    chosen = _chosen("policy", tuple(policies) or (each for each in there if each not in named), there)
     sources = tuple(sources)
     if name == EDGE:
         if prices is not None:
