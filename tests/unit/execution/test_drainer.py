@@ -182,6 +182,19 @@ def test_a_drain_that_lasts_too_long_is_given_up_and_its_node_opened(waited_s: f
     assert len(drains_of(story.store.disruptions())) == (0 if is_given_up else 1)
 
 
+def test_a_drain_is_not_given_up_whose_node_is_gone_by_then() -> None:
+    """Its machine would count as Ready without a node: the next step releases it."""
+    story = Story(make_policy())
+    ending = msgspec.structs.replace(JOB, deleted_at=story.world.clock.now() + 10_000)
+    advanced(story, ending, planned=(ending,))
+    story.world.clock.set(story.world.clock.now() + 600.0)
+    seen = story.world.cluster.observe()
+    story.world.cluster.delete_node("n1")
+    [told] = story.daemon._draining.advance(seen, ())
+    assert (told.action, told.status, told.message) == ("undo-drain", OutcomeStatus.FAILED, "the node is gone")
+    assert story.store.claims()[0].state is ClaimState.DRAINING
+
+
 def test_an_emptied_node_that_was_annotated_meanwhile_is_kept() -> None:
     story = Story(make_policy())
     story.world.cluster.add_node(owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}, **TAINTED))
