@@ -157,16 +157,13 @@ class _Search:
             patterns = [patterns[i] for i in np.flatnonzero(lost <= gap * (1 + 1e-6) + 1).tolist()]
         self._offer(choose(self.instance, patterns, self.best or {}, SEARCH, self.effort))
 
-    def _offer(self, mix: Counts | None) -> bool:
+    def _offer(self, mix: Counts | None) -> None:
         """Take a mix if it is better and holds everything within the limits."""
         if mix is None or not covers(self.instance, mix):
-            return False
+            return
         mix = tidied(self.instance, mix)
-        is_better = self.best is None or cost_of(mix) < self.cost
-        if not is_better or not within_limits(self.instance, mix):
-            return False
-        self.best = mix
-        return True
+        if (self.best is None or cost_of(mix) < self.cost) and within_limits(self.instance, mix):
+            self.best = mix
 
     def _round(self) -> None:
         """The linear programme's whole part, and the cheapest mix for what that leaves."""
