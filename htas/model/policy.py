@@ -206,7 +206,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     release_s: float = 300.0
     """How long a machine may take to go before its end is asked for again."""
     backoff_initial_s: float = 60.0
-    """Of a flavour: orders refused at random cost 7 % less than with 5 min (docs/benchmarks.md, scarce)."""
+    """Of a flavour: orders refused at random cost 6 % less than with 5 min (docs/benchmarks.md, scarce)."""
     backoff_max_s: float = 1800.0
 
 
