@@ -39,13 +39,21 @@ class IntegerSolution:
 
 
 class IntegerProgram:
-    """Maximise (8) under (9) to (11), where at least `target` is asked for."""
+    """Maximise (8) under (9) to (11), where at least `target` is asked for.
 
-    def __init__(self, count: Ints, least: Sequence[int], sizes: Sequence[int], target: int) -> None:
+    Nodes of a group that `may_be_empty` need no column; of others each has one, since pods there do not yield in vain.
+    """
+
+    def __init__(
+        self, count: Ints, least: Sequence[int], sizes: Sequence[int], may_be_empty: Sequence[bool], target: int
+    ) -> None:
         self._model = mathopt.Model()
         self._model.objective.is_maximize = True
         self._kinds = [self._model.add_linear_constraint(ub=float(number)) for number in count]
-        self._groups = [self._model.add_linear_constraint(ub=float(size)) for size in sizes]
+        self._groups = [
+            self._model.add_linear_constraint(lb=0.0 if may else float(size), ub=float(size))
+            for size, may in zip(sizes, may_be_empty, strict=True)
+        ]
         self._floors = [self._model.add_linear_constraint(lb=float(floor)) for floor in least]
         self._target = self._model.add_linear_constraint(lb=float(target))
         self._sizes = sizes

@@ -253,7 +253,9 @@ class Master:
     def _integer(self, kept: list[NDArray[np.int64]], target: int, deadline: float) -> Bounded:
         """(8) to (11) over the columns kept, by branch and bound."""
         program = self.program
-        integers = IntegerProgram(program.count, program.least, [len(group.nodes) for group in self._groups], target)
+        sizes = [len(group.nodes) for group in self._groups]
+        may_be_empty = [not self.patterns[group.patterns].any(axis=1).all() for group in self._groups]
+        integers = IntegerProgram(program.count, program.least, sizes, may_be_empty, target)
         for g, (group, keep) in enumerate(zip(self._groups, kept, strict=True)):
             values = self._values(group, program.objective, keep)
             floors = np.array([self._values(group, floor.measure, keep) for floor in program.floors])
