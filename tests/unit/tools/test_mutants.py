@@ -67,6 +67,7 @@ def test_only_what_is_evaluated_is_broken(root: Path) -> None:
         pytest.param("@lru_cache(maxsize=8)\ndef f(x): return x", id="how many results are remembered"),
         pytest.param("pairs = list(zip(a, b, strict=True))", id="that lists of ours are of one length"),
         pytest.param("log.info('placed', count=-1)", id="a line of the log"),
+        pytest.param("self.clock.work(nodes * 5e-4 + 1)", id="work counted for a search's clock"),
         pytest.param("@dataclass(frozen=True, slots=True)\nclass Row: ...", id="what a class is declared to be"),
     ],
 )
