@@ -109,8 +109,8 @@ def _without_effect(text: str) -> Iterator[Place]:
 
     Annotations and names of types, which nobody evaluates, and what classes are declared to be: frozen, with slots.
     Decorators that remember results, and how many: they change speed alone. `strict` of a zip, which says of our own
-    lists that they are of one length: nothing reads what would be cut off. Lines of the log. The work that is counted for
-    a search's clock: how long it looks, not what it may find.
+    lists that they are of one length: nothing reads what would be cut off. Lines of the log. The work counted for a
+    search's clock: how long it looks, not what it may find.
     """
     tree = ast.parse(text)
     for node in ast.walk(tree):
