@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tracebacks import with_lines
+
 TOLD = ("tests/stories/", "tests/unit/execution/")
 ON_THE_MACHINE = tuple(
     f"tests/{each}/" for each in ("contracts", "unit/adapters", "unit/cli", "unit/daemon", "unit/tools", "unit/web")
@@ -31,6 +33,14 @@ def recorded() -> dict[str, tuple[str, ...]]:
     from tools.corpus import stories
 
     return stories.read(Path(__file__).parent / "corpus" / stories.STORIES)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[object]) -> Iterator[None]:
+    """A time limit's signal may strike where Python has no line, and then the failure is still shown."""
+    if call.excinfo is not None:
+        call.excinfo = pytest.ExceptionInfo.from_exception(with_lines(call.excinfo.value))
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
