@@ -29,6 +29,7 @@ from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
+from htas.execution.observing import observed
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
@@ -43,10 +44,9 @@ from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Run
 from htas.model.savings import Savings
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
-from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
@@ -280,13 +280,9 @@ class Daemon:
             except HTASError:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
-        view, cloud = self._look_at_the_cluster(), self._look_at_the_cloud()
+        view, cloud = observed(self.ports, self.policy), self._look_at_the_cloud()
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
-
-    def _look_at_the_cluster(self) -> ClusterView:
-        """What the cluster shows, with the pins that count: those within the limits of their namespaces."""
-        return pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
 
     def _look_at_the_cloud(self) -> Cloud:
         """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
@@ -305,7 +301,7 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), self._look_at_the_cluster()
+        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), observed(self.ports, self.policy)
         claims = business.claims
         view = msgspec.structs.replace(
             view,

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 
 import msgspec
 
-from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import Policy
-
-_SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
 
 
 def claims_seen(nodes: Iterable[Node], instances: Iterable[Instance], policy: Policy) -> tuple[NodeClaim, ...]:
     """A claim for each node and machine that bears this cluster's name."""
     claims = {node.claim: _of_node(node) for node in nodes if node.cluster == policy.cluster and node.claim is not None}
     for instance in instances:
-        state = _SHOWN.get(instance.state)
+        state = instance.state.of_its_claim
         if instance.cluster != policy.cluster or instance.claim is None or state is None:
             continue
         if instance.claim not in claims:

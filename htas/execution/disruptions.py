@@ -19,6 +19,7 @@ from htas.execution.crash_points import reached
 from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
 from htas.execution.expectations import Expectations
+from htas.execution.observing import observed
 from htas.execution.outcomes import attempted_once
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
@@ -30,7 +31,6 @@ from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.reasons import OutcomeReason, ProposalReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces import pins
 from htas.ports import HTASError
 
 
@@ -53,7 +53,7 @@ class Disruptions:
             return []
         now = self.ports.clock.now()
         try:
-            view = pins.within_limits(self.ports.cluster.observe(), self.policy, now)
+            view = observed(self.ports, self.policy)
         except HTASError as error:
             return [outcome for each in proposals for outcome in _dropped(each, str(error))]
         meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}

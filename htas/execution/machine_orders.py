@@ -12,7 +12,7 @@ from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
-from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.record import Bill
@@ -27,7 +27,6 @@ from htas.ports import (
     TransientError,
 )
 
-SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
 """A claim's state by that of its machine."""
 
 
@@ -93,7 +92,7 @@ class Orders:
     def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
         """Write down which machine is the claim's, and open its bill."""
         self.open_bill(claim, instance)
-        state = SHOWN.get(instance.state, ClaimState.REQUESTED)
+        state = instance.state.of_its_claim or ClaimState.REQUESTED
         known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
         return self.ports.store.put_claim(
             in_state(known, ClaimStep(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known

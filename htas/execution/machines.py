@@ -18,7 +18,7 @@ from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.joined import Joined
-from htas.execution.machine_orders import SHOWN, Orders
+from htas.execution.machine_orders import Orders
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
@@ -301,7 +301,7 @@ class Machines:
             id=claim_id,
             group=instance.group or "",
             flavour=instance.flavour,
-            state=SHOWN.get(instance.state, ClaimState.REQUESTED),
+            state=instance.state.of_its_claim or ClaimState.REQUESTED,
             created_at=instance.created_at,
             since=now,
             zone=instance.zone,

@@ -21,6 +21,7 @@ from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor
 from htas.execution.moves_seen import MovesSeen
+from htas.execution.observing import observed
 from htas.execution.ports import Ports
 from htas.execution.retries import Retries
 from htas.model.migrations import Refusal as MoveRefusal
@@ -36,7 +37,6 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.holds.slots import progress
 from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
 from htas.planning.disrupt.rearrangement.validity import LOST
-from htas.planning.namespaces import pins
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
@@ -76,7 +76,7 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = self._look()
+            view = observed(self.ports, self.policy)
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return _goes_on_next(error)
@@ -95,14 +95,10 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = self._look()
+            view = observed(self.ports, self.policy)
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]
-
-    def _look(self) -> ClusterView:
-        """What the cluster shows, with the pins that count."""
-        return pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
 
     def _next_steps(
         self, current: OpenRearrangement, view: ClusterView, snapshot: ClusterSnapshot, binds: Mapping[str, str]

@@ -91,6 +91,11 @@ class InstanceState(StrEnum):
     ERROR = "Error"
     DELETING = "Deleting"
 
+    @property
+    def of_its_claim(self) -> ClaimState | None:
+        """How far a claim is whose machine is in this state; None: the claim has no use of it."""
+        return {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}.get(self)
+
 
 class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
     """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours."""

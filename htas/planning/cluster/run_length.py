@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
-from htas.model.pods import Pod, WorkKind
+import msgspec
+
+from htas.model.moves import MigrationMethod
+from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 
 LONGEST_S = 10 * 365 * 86_400.0
@@ -30,3 +33,11 @@ def remaining_s(pod: Pod, policy: Policy, now: float) -> float:
         return length
     elapsed = max(0.0, now - pod.started_at)
     return length - elapsed if elapsed < length else elapsed
+
+
+def as_moved(pod: Pod, method: MigrationMethod, policy: Policy, now: float) -> Pod:
+    """A pod as it is where it is moved to: with what is left of its run, or with all of it where it begins again."""
+    if pod.kind is not WorkKind.BATCH or not method.keeps_progress:
+        return pod
+    source = pod.run_length.source if pod.run_length is not None else RunLengthSource.DEFAULT
+    return msgspec.structs.replace(pod, run_length=RunLength(remaining_s(pod, policy, now), source))

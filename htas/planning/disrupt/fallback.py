@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 
 import msgspec
 
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
-from htas.model.policy import FallbackMode, Policy
+from htas.model.policy import FallbackMode
 from htas.model.proposals import Proposal
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
-from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.disrupt.hopes import Hopes
+from htas.planning.cluster.classes import PodClass
+from htas.planning.disrupt.best_case import BestCase
 from htas.planning.disrupt.outlook import Outlook, Waiting
+from htas.planning.disrupt.preemption.hopeless import HopelessClasses
 from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, Preempted, Preemptor, rows_there
+from htas.planning.disrupt.search_request import has_suggestion, search_request
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
@@ -68,7 +68,7 @@ class Fallback:
         self._told: dict[str, str] = {}
         """What is said beside why nothing is bought, by pod."""
         self._nominated: dict[str, UnplacedPod] = {}
-        self._hopeless = _Hopeless()
+        self._hopeless = HopelessClasses()
         expected = [] if outlook is None else outlook.waiting
         self._untried = {id(self._opening.book.class_of(pod)): pod.priority for pod, _ in expected}
         """Classes that share the looks left, and their priority; those whose turn comes later, too."""
@@ -81,19 +81,21 @@ class Fallback:
         return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
 
     @cached_property
-    def _hopes(self) -> Hopes:
-        return Hopes(self._opening, self._snapshot, self._policy, self._there)
+    def _best_case(self) -> BestCase:
+        return BestCase(self._opening, self._snapshot, self._policy, self._there)
 
     def waiting(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
-        snapshot, fallback = self._snapshot, self._policy.fallback
-        found = self._without_machine(unplaced) if fallback.mode is not FallbackMode.OFF else []
-        if (
-            found and fallback.mode is FallbackMode.OPTIMIZE and not snapshot.store_problem
-        ):  # what is found is journalled
-            found = [each for each in found if self._hopes.of_another_placement(each[0])]
-            return _ask_optimiser(self._result, self._told, snapshot, self._policy, found)
-        return found
+        mode = self._policy.fallback.mode
+        found = self._without_machine(unplaced) if mode is not FallbackMode.OFF else []
+        # What a search finds is journalled.
+        if not found or mode is not FallbackMode.OPTIMIZE or self._snapshot.store_problem:
+            return found
+        found = [each for each in found if self._best_case.fits_by_moves(each[0])]
+        request = search_request(self._snapshot, self._policy, found)
+        self._result.optimize = request.asked
+        self._told |= request.told
+        return request.rest
 
     def is_outranked(self, waiting: Waiting) -> bool:
         """Whether the plan has given less important work room on a node that is there: it is that work's turn later."""
@@ -155,7 +157,7 @@ class Fallback:
     @property
     def acts_against_a_suggestion(self) -> bool:
         """Whether room is made for somebody while moves for the edge's sake are under way."""
-        return self._result.acts and _is_suggestion(self._snapshot)
+        return self._result.acts and has_suggestion(self._snapshot)
 
     def _without_machine(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
@@ -172,7 +174,7 @@ class Fallback:
             and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
         ]
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
-        ours = [each for each in ours if self._hopes.of(each[0])]
+        ours = [each for each in ours if self._best_case.fits(each[0])]
         return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
     def _sharing(self) -> Set[int]:
@@ -218,49 +220,6 @@ def _by_class(pods: Iterable[Pod], book: ClassBook) -> Iterable[tuple[PodClass, 
     return found.values()
 
 
-def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
-    return snapshot.rearrangement is not None and snapshot.rearrangement.is_suggestion
-
-
-def _ask_optimiser(
-    result: Preemptions, told: dict[str, str], snapshot: ClusterSnapshot, policy: Policy, waiting: Waiting
-) -> Waiting:
-    """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
-    search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
-    if search.is_under_way and not _is_suggestion(snapshot):
-        told |= {pod.key: _under_way(snapshot, policy) for pod, _ in waiting}
-        return []
-    is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
-    left = search.left if search.ended_at is not None else {}
-    ripe = [(pod, item) for pod, item in waiting if now - pod.created_at >= fallback.after_s]
-    asked = [(pod, item) for pod, item in ripe if not (is_same and pod.uid in left)]
-    paused_s = 0.0 if search.ended_at is None else search.ended_at + fallback.pause_s - now
-    # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
-    if asked and paused_s <= 0 and search.ended_at != now:
-        result.optimize = tuple(pod.key for pod, _ in asked)
-        told |= {pod.key: "a better placement of what runs is searched for" for pod, _ in asked}
-        return []
-    for pod, _ in waiting:
-        if is_same and left.get(pod.uid, False):
-            told[pod.key] = (
-                "proven: no other placement of what runs and is free to move would take it in "
-                "(htas optimize tells who is not)"
-            )
-        elif paused_s > 0:
-            told[pod.key] = (
-                f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
-            )
-    return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
-
-
-def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
-    """What is waited for, and the longest that it may take."""
-    if snapshot.rearrangement is None:
-        return f"a search for a better placement is under way, of {policy.fallback.budget_s:g} s at most"
-    left_s = max(0.0, snapshot.rearrangement.started_at + policy.timeouts.drain_s - snapshot.taken_at)
-    return f"a rearrangement is under way, for {left_s:.0f} s more at most"
-
-
 def _also(item: UnplacedPod, message: str) -> UnplacedPod:
     return msgspec.structs.replace(item, message=f"{item.message} {message}" if item.message else message)
 
@@ -277,26 +236,6 @@ def _in_turn(waiting: Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, Unpl
         yield each
 
 
-class _Hopeless:
-    """Classes there was no way for: nor is there for the next pod of them, nor for one that asks for more."""
-
-    def __init__(self) -> None:
-        self._known: dict[object, list[tuple[Ints, str]]] = {}
-
-    def note(self, cls: PodClass, why: str) -> None:
-        self._known.setdefault(self._kind(cls), []).append((cls.requests, why))
-
-    def why(self, cls: PodClass) -> str | None:
-        """Why there is no way for a class, as far as that is known."""
-        known = self._known.get(self._kind(cls), ())
-        return next((why for requests, why in known if (requests <= cls.requests).all()), None)
-
-    @staticmethod
-    def _kind(cls: PodClass) -> object:
-        """Spread and affinity tell classes apart; without them what the node is asked for does."""
-        return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
-
-
 def _who(found: Preempted) -> str:
     """Who leaves, by name where they are few."""
     if not found.victims:
@@ -304,19 +243,3 @@ def _who(found: Preempted) -> str:
     names = [victim.key for victim in found.victims[:3]]
     more = len(found.victims) - len(names)
     return f"{', '.join(names)}{f' and {more} more' if more else ''} of lower priority leave for it"
-
-
-def circumstances(snapshot: ClusterSnapshot) -> str:
-    """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
-
-    It changes with every pod that comes, goes or is bound, with every node, and with what budgets allow.
-    """
-    cluster = snapshot.cluster
-    digest = blake2b(digest_size=16)
-    for pod in sorted((pod.uid, pod.node or "", pod.is_terminating, len(pod.gates)) for pod in cluster.pods):
-        digest.update(repr(pod).encode())
-    for node in sorted((node.name, node.is_ready, node.is_unschedulable, len(node.taints)) for node in cluster.nodes):
-        digest.update(repr(node).encode())
-    for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
-        digest.update(repr(budget).encode())
-    return digest.hexdigest()

@@ -10,6 +10,7 @@ from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.proposals import Seat
+from htas.planning.cluster.classes import MEMORY_ROW
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.eligibility.migration_methods import MigrationMethods
@@ -99,7 +100,7 @@ def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[DecodedStep
             continue
         rows = np.flatnonzero(simulated.sim.feasible(cls))
         if len(rows):
-            row = int(rows[np.argmin(simulated.sim.table.free[1, rows])])
+            row = int(rows[np.argmin(simulated.sim.table.free[MEMORY_ROW, rows])])
             simulated.sim.place(cls, row)
             steps.append(DecodedStep(pod, None, row))
     return steps

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import KeptNode
-from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
+from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, Policy
 from htas.model.reasons import Kept
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.run_length import remaining_s
+from htas.planning.cluster.run_length import as_moved, remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.disrupt.cleaning.no_place import obstacles
@@ -174,12 +172,8 @@ class Rescheduler:
         return next(self.sim.table.nodes[row].name for _, row, _ in self.sim.assignments(mark))
 
     def moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
-        """The class of a pod where it goes: with what is left of its run, or all of it when it starts again."""
-        if pod.kind is WorkKind.BATCH and method.keeps_progress:
-            source = pod.run_length.source if pod.run_length is not None else RunLengthSource.DEFAULT
-            left = RunLength(remaining_s(pod, self.policy, self.now), source)
-            pod = msgspec.structs.replace(pod, run_length=left)
-        return self.book.class_of(pod)
+        """The class of a pod where it goes."""
+        return self.book.class_of(as_moved(pod, method, self.policy, self.now))
 
 
 def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int) -> KeptNode:

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 
-import msgspec
 import numpy as np
 
 from htas.model.edge import Tier
 from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
-from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
-from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.run_length import remaining_s
+from htas.model.pods import Pod
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
+from htas.planning.cluster.run_length import as_moved
 from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.disrupt.making_room.way import RoomShift, Way
@@ -53,7 +52,7 @@ class RoomSearch:
         self._spared = {(each.node, each.pod) for each in snapshot.failed_moves if context.now < each.until}
         self._on_their_way = on_their_way(snapshot)
         self._movable: dict[int, list[Pod]] = {}
-        self._left: dict[str, Pod] = {}
+        self._left: dict[tuple[str, MigrationMethod], Pod] = {}
         self._moved: set[str] = set()
 
     def way(self, pods: Iterable[tuple[Pod, PodClass]]) -> Way | None:
@@ -176,7 +175,9 @@ class RoomSearch:
         rows = rows[rows != source]
         if not len(rows):
             return None
-        order = np.lexsort((rows, sim.table.free[0, rows], sim.table.free[1, rows], self._charges.added(cls, rows)))
+        order = np.lexsort(
+            (rows, sim.table.free[CPU_ROW, rows], sim.table.free[MEMORY_ROW, rows], self._charges.added(cls, rows))
+        )
         for row in rows[order[:SETS]].tolist():
             target = sim.table.nodes[row].name
             method = self._methods.method(mover, target)
@@ -186,15 +187,10 @@ class RoomSearch:
         return None
 
     def _as_moved(self, pod: Pod, method: MigrationMethod) -> Pod:
-        """A pod as it is at its target: with what is left of its run, or with all of it where it begins again."""
-        if pod.kind is not WorkKind.BATCH or not method.keeps_progress:
-            return pod
-        known = self._left.get(pod.uid)
-        if known is None:
-            source = pod.run_length.source if pod.run_length is not None else RunLengthSource.DEFAULT
-            left = RunLength(remaining_s(pod, self._context.policy, self._context.now), source)
-            known = self._left[pod.uid] = msgspec.structs.replace(pod, run_length=left)
-        return known
+        key = (pod.uid, method)
+        if key not in self._left:
+            self._left[key] = as_moved(pod, method, self._context.policy, self._context.now)
+        return self._left[key]
 
     def _carry_out(self, way: Way) -> None:
         for shift in way.shifts:

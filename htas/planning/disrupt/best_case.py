@@ -21,7 +21,7 @@ FEW_NODES = 16
 """Of a class that so few nodes could hold it is asked who on them has to stay; of others hope is taken for granted."""
 
 
-class Hopes:
+class BestCase:
     """Of classes that nothing can be bought for: what neither preemption nor another placement can help is told apart.
 
     A search for a better placement was announced, cycle after cycle, for pods that no placement could take in.
@@ -34,7 +34,7 @@ class Hopes:
         self._is_there = is_there
         self._known: dict[int, bool] = {}
 
-    def of(self, pod: Pod) -> bool:
+    def fits(self, pod: Pod) -> bool:
         """Whether some node would hold it were all work gone from it, and whoever it must be near may be there."""
         cls = self._opening.book.class_of(pod)
         found = self._known.get(id(cls))
@@ -42,7 +42,7 @@ class Hopes:
             found = self._known[id(cls)] = bool(self._rows(cls).any()) and self._has_friends(cls)
         return found
 
-    def of_another_placement(self, pod: Pod) -> bool:
+    def fits_by_moves(self, pod: Pod) -> bool:
         """Whether some node would hold it were those gone that may be moved, or are less important."""
         cls = self._opening.book.class_of(pod)
         among = np.flatnonzero(self._rows(cls)).tolist()

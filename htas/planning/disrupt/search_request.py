@@ -1,0 +1,75 @@
+"""When a search for a better placement is asked for, for work that nothing can be bought for (`fallback: optimize`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.disrupt.outlook import Waiting
+
+PROVEN = "proven: no other placement of what runs and is free to move would take it in (htas optimize tells who is not)"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """For whom a search is asked for, and who is preempted for meanwhile."""
+
+    asked: tuple[str, ...] = ()
+    rest: Waiting = field(default_factory=list)
+    """Those whom the last search left though nothing was proven of them."""
+    told: dict[str, str] = field(default_factory=dict)
+    """What is said of a pod beside why nothing is bought for it."""
+
+
+def search_request(snapshot: ClusterSnapshot, policy: Policy, waiting: Waiting) -> SearchRequest:
+    """Ask for a search where one is due: none is under way, the pause is over, and something is not known yet."""
+    search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
+    if search.is_under_way and not has_suggestion(snapshot):
+        under_way = _under_way(snapshot, policy)
+        return SearchRequest(told={pod.key: under_way for pod, _ in waiting})
+    is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
+    left = search.left if search.ended_at is not None else {}
+    ripe = [pod for pod, _ in waiting if now - pod.created_at >= fallback.after_s]
+    asked = tuple(pod.key for pod in ripe if not (is_same and pod.uid in left))
+    paused_s = 0.0 if search.ended_at is None else search.ended_at + fallback.pause_s - now
+    # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
+    if asked and paused_s <= 0 and search.ended_at != now:
+        return SearchRequest(asked, told=dict.fromkeys(asked, "a better placement of what runs is searched for"))
+    told = {}
+    for pod, _ in waiting:
+        if is_same and left.get(pod.uid, False):
+            told[pod.key] = PROVEN
+        elif paused_s > 0:
+            told[pod.key] = f"a better placement is searched for again {fallback.pause_s:g} s after the last search"
+    return SearchRequest(rest=[(pod, item) for pod, item in waiting if left.get(pod.uid) is False], told=told)
+
+
+def has_suggestion(snapshot: ClusterSnapshot) -> bool:
+    """Whether moves for the edge's sake are under way: they give way to work that waits."""
+    return snapshot.rearrangement is not None and snapshot.rearrangement.is_suggestion
+
+
+def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
+    """What is waited for, and the longest that it may take."""
+    if snapshot.rearrangement is None:
+        return f"a search for a better placement is under way, of {policy.fallback.budget_s:g} s at most"
+    left_s = max(0.0, snapshot.rearrangement.started_at + policy.timeouts.drain_s - snapshot.taken_at)
+    return f"a rearrangement is under way, for {left_s:.0f} s more at most"
+
+
+def circumstances(snapshot: ClusterSnapshot) -> str:
+    """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
+
+    It changes with every pod that comes, goes or is bound, with every node, and with what budgets allow.
+    """
+    cluster = snapshot.cluster
+    digest = blake2b(digest_size=16)
+    for pod in sorted((pod.uid, pod.node or "", pod.is_terminating, len(pod.gates)) for pod in cluster.pods):
+        digest.update(repr(pod).encode())
+    for node in sorted((node.name, node.is_ready, node.is_unschedulable, len(node.taints)) for node in cluster.nodes):
+        digest.update(repr(node).encode())
+    for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
+        digest.update(repr(budget).encode())
+    return digest.hexdigest()
