@@ -147,6 +147,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it is what nodes are there for: neither a DaemonSet's nor the kubelet's own."""
         return not self.is_daemon and not self.is_mirror
 
+    def is_placed_by(self, scheduler: str) -> bool:
+        """Whether room is found or bought for it: it names this scheduler, or its own has found none."""
+        return self.scheduler == scheduler or self.is_unschedulable
+
     @property
     def is_terminating(self) -> bool:
         return self.deleted_at is not None

@@ -258,8 +258,8 @@ class LiveView:
         if before is None or before.owner is not pod.owner:
             self._owned.drop(key, before)
             self._owned.put(key, pod)
-        is_known = before is not None and before.uid == pod.uid and pods.is_work(before, self._scheduler_name)
-        if pods.is_work(pod, self._scheduler_name) and not is_known:
+        is_known = before is not None and before.uid == pod.uid and pods.waits_for(before, self._scheduler_name)
+        if pods.waits_for(pod, self._scheduler_name) and not is_known:
             self._note_change()
         if before is not None and before.node is not None and before.uid != pod.uid:
             self._note_change()  # one pod of a name went and another came, which a lost watch shows as one change

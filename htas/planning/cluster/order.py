@@ -40,7 +40,7 @@ def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowT
             if each.target is None or not each.fits(sim):
                 stuck.append(each)
                 continue
-            sim.place_many(each.cls, np.array([each.target]), np.array([1]), is_work=False)
+            sim.place_many(each.cls, np.array([each.target]), np.array([1]), is_placement=False)
             if each.source is not None:
                 sim.unplace(each.cls, each.source)
             yield each

@@ -216,7 +216,7 @@ def _sort_pods(
             placed.append((pod, table.row_of[pod.nominated_node]))
         elif pod.uid in seated:
             continue
-        elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
+        elif pod.is_placed_by(policy.scheduler_name):
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)
 
@@ -318,6 +318,6 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
             rows_together += rows
             continue
         distinct, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
-        sim.place_many(cls, distinct, counts, is_work=False)
+        sim.place_many(cls, distinct, counts, is_placement=False)
     if together:
         np.subtract.at(sim.table.free.T, np.array(rows_together), np.array(together))

@@ -35,7 +35,7 @@ class PlacedChange(msgspec.Struct, frozen=True, eq=False):
     rows: Ints
     counts: Ints
     run_until: NDArray[np.float64]
-    is_work: bool
+    is_placement: bool
     """False for what comes with a node (its DaemonSet pods): it is no placement of waiting work."""
 
 
@@ -139,7 +139,7 @@ class Simulation:
         """Count pods as present on rows, whether or not they fit there yet: what is in the way may have to leave first,
         so that a row may have less than nothing left."""
         for room in rooms:
-            self.place_many(room.cls, np.array([room.row]), np.array([1]), is_work=False)
+            self.place_many(room.cls, np.array([room.row]), np.array([1]), is_placement=False)
         if nominees := tuple(room for room in rooms if room.reason is HoldReason.NOMINATED):
             self._set_nominees((*self.nominees, *nominees))
 
@@ -197,18 +197,18 @@ class Simulation:
         """Put pods of a class on a row; the caller has asked whether they fit."""
         self.place_many(cls, np.array([row]), np.array([count]))
 
-    def place_many(self, cls: PodClass, rows: Ints, counts: Ints, *, is_work: bool = True) -> None:
+    def place_many(self, cls: PodClass, rows: Ints, counts: Ints, *, is_placement: bool = True) -> None:
         """Put `counts[i]` pods of a class on `rows[i]` (each row once)."""
-        change = PlacedChange(cls, rows, counts, self.table.run_until[rows], is_work)
+        change = PlacedChange(cls, rows, counts, self.table.run_until[rows], is_placement)
         self._apply(change, 1)
-        if cls.kind is WorkKind.BATCH and is_work:
+        if cls.kind is WorkKind.BATCH and is_placement:
             ends = np.where(counts > 0, self.now + cls.run_length_s, 0.0)
             self.table.run_until[rows] = np.maximum(change.run_until, ends)
         self.log.append(change)
 
     def unplace(self, cls: PodClass, row: int, count: int = 1) -> None:
         """Take pods of a class off a row."""
-        self.place_many(cls, np.array([row]), np.array([-count]), is_work=False)
+        self.place_many(cls, np.array([row]), np.array([-count]), is_placement=False)
 
     def close(self, *rows: int) -> None:
         """Let rows take no more pods."""
@@ -271,7 +271,7 @@ class Simulation:
             here = rows[self.allowed(daemon)[rows]]
             here = here[fits(self.table.free[:, here], daemon)]  # one that does not fit will not run there either
             if len(here):
-                self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_work=False)
+                self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_placement=False)
 
     def _apply(self, change: PlacedChange, sign: int) -> None:
         cls, rows = change.cls, change.rows
@@ -320,7 +320,7 @@ class Simulation:
     def assignments(self, since: int = 0) -> Iterator[tuple[PodClass, int, int]]:
         """(class, row, count) of the work placed since a mark in the log."""
         for entry in self.log[since:]:
-            if isinstance(entry, PlacedChange) and entry.is_work:
+            if isinstance(entry, PlacedChange) and entry.is_placement:
                 for row, count in zip(entry.rows.tolist(), entry.counts.tolist(), strict=True):
                     yield entry.cls, row, count
 

@@ -119,7 +119,7 @@ def _could_run(pod: Pod, policy: Policy, sim: Simulation) -> bool:
         return False
     if pod.node is not None:
         return pod.node in sim.table.row_of
-    return pod.scheduler == policy.scheduler_name or pod.is_unschedulable
+    return pod.is_placed_by(policy.scheduler_name)
 
 
 def is_new_batch(pod: Pod) -> bool:

@@ -134,7 +134,7 @@ class _Trial:
         moves = []
         for move in decision.moves:
             pod, row = self.view.pods[move.pod], self.targets[move.pod]
-            sim.place_many(self._class(pod), np.array([row]), np.array([1]), is_work=False)
+            sim.place_many(self._class(pod), np.array([row]), np.array([1]), is_placement=False)
             method = self.leaving.method(pod, names[row].name)
             is_aim = move.source == CLOUD or not has_lifts
             reason = MoveReason.NEARER_TO_USERS if is_aim else MoveReason.MAKES_ROOM

@@ -134,7 +134,7 @@ class Preemptor:
             self._sim.unplace(resident.cls, row)
         yield
         for resident, row in self._gone:
-            self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+            self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_placement=False)
 
     # Looking.
 
@@ -214,7 +214,7 @@ class Preemptor:
         victims = []
         for resident in residents:
             with self._sim.fork() as branch:
-                self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+                self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_placement=False)
                 if self._sim.fits(cls, row):
                     branch.commit()
                 else:
