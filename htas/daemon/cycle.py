@@ -20,7 +20,6 @@ from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claimed_nodes import with_true_claims
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
-from htas.execution.disruptions import Disruptions
 from htas.execution.drainer import Drainer
 from htas.execution.event_recorder import EventRecorder
 from htas.execution.evictor import Evictor
@@ -125,11 +124,17 @@ class Daemon:
         self.requested_moves = RequestedMoves(self._evictor)
         self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor, self._retries)
         self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor, self._retries)
-        self._disruptions = Disruptions(
-            ports, calls, policy, self._evictor, self._expectations, self._draining, self._rearranging
-        )
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
-        self._executor = Executor(ports, calls, self._machines, self._disruptions, self._expectations)
+        self._executor = Executor(
+            ports,
+            calls,
+            policy,
+            self._machines,
+            self._expectations,
+            self._evictor,
+            self._draining,
+            self._rearranging,
+        )
         self._announcing = EventRecorder(ports.announcer, policy)
         self.approvals = Approvals(policy.approval, ports.clock.now)
         self._memory = Memory()
@@ -181,7 +186,7 @@ class Daemon:
         self._machines.policy = policy
         self._evictor.policy = policy
         self._draining.policy = policy
-        self._disruptions.policy = policy
+        self._executor.policy = policy
         self._rearranging.policy = policy
         self.searching.policy = policy
         self.approvals.approval = policy.approval

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from htas.model.plan import UnplacedPod
 from htas.planning.cluster.simulation import Simulation, pods_by_row
-from htas.planning.disrupt.fallback import Fallback, Preemptions
+from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
-from htas.planning.disrupt.outlook import Outlook
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue

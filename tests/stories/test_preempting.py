@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution import crash_points, disruptions, evictor
+from htas.execution import crash_points, evictor, executor
 from htas.model.outcomes import OutcomeStatus
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
@@ -152,7 +152,7 @@ def test_a_nominee_loses_its_nomination_only_where_it_gives_way(reason: Unplaced
         proposals=(Preempted(victim.node or "", (victim,)).proposal_for(top),),
         unplaced=(UnplacedPod(high.key, reason, ""),),
     )
-    outcomes = story.daemon._disruptions.begin(decided, snapshot)
+    outcomes = story.daemon._executor.begin(decided, snapshot)
     assert sum(outcome.subject == high.key for outcome in outcomes) == taken_back
     assert [pod.nominated_node for pod in pods_of(story, "high")] == [None if taken_back else victim.node]
 
@@ -166,7 +166,7 @@ def test_victims_that_left_by_themselves_are_not_evicted_again() -> None:
     assert len(decided.preempt) == 1
     for pod in pods_of(story, "lower"):
         story.world.cluster.evict(pod)
-    outcomes = story.daemon._disruptions.begin(decided, snapshot)
+    outcomes = story.daemon._executor.begin(decided, snapshot)
     assert [outcome.action for outcome in outcomes] == ["nominate"]
 
 
@@ -176,7 +176,7 @@ def test_nobody_is_evicted_for_a_pod_that_waits_no_more() -> None:
     snapshot = story.daemon.observe()
     decided = plan(snapshot, story.policy, snapshot.taken_at)
     story.world.cluster.rescale(Rescale(0.0, "default", "high", 0))
-    outcomes = story.daemon._disruptions.begin(decided, snapshot)
+    outcomes = story.daemon._executor.begin(decided, snapshot)
     assert [(outcome.action, outcome.status) for outcome in outcomes] == [("preempt", OutcomeStatus.DROPPED)]
     assert story.world.ledger.evictions == 0
 
@@ -199,7 +199,7 @@ def test_a_daemon_that_ends_in_the_midst_of_it_is_followed_by_one_that_finishes(
             raise KilledError
 
     story = full(service("high", 2, at_s=120, priority=100, requests=Resources(1000, 2 * GIB, 0, 1)))
-    for module in (evictor, disruptions):
+    for module in (evictor, executor):
         monkeypatch.setattr(module, "reached", reached)
     with pytest.raises(KilledError):
         story.play(400)

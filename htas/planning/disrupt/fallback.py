@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,12 +14,10 @@ from htas.model.policy import FallbackMode
 from htas.model.proposals import Proposal
 from htas.model.reasons import Unplaced
 from htas.planning.cluster.class_book import ClassBook
-from htas.planning.cluster.classes import PodClass
-from htas.planning.disrupt.best_case import BestCase
-from htas.planning.disrupt.outlook import Outlook, Waiting
-from htas.planning.disrupt.preemption.hopeless import HopelessClasses
-from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, Preempted, Preemptor, rows_there
-from htas.planning.disrupt.search_request import has_suggestion, search_request
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.disrupt.preemption.candidates import EmptiedNodes
+from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, Preempted, Preemptor
+from htas.planning.disrupt.search_request import MovableRoom, Waiting, has_suggestion, search_request
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
@@ -31,6 +29,10 @@ PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE})
 """Reasons that may be over in a moment: who has waited for less than `fallback.patience` is not evicted for."""
 MOST_AT_ONCE = 100
 """So many pods are preempted for by one plan, the most important ones; the next goes on from what came of it."""
+
+
+Shortage = Callable[[Sequence[Demand]], Sequence[UnplacedPod]]
+"""Which pods of some demands nothing would be bought for, and why: a what-if."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,34 @@ class Preemptions:
 _MADE_WAY = "moves for the edge's sake are given up for it"
 
 
+class Outlook:
+    """What came of placing and buying for everybody at once. It holds for a priority while nobody lost room meanwhile.
+
+    So 100 priorities whose work finds no room cost one what-if of the purchase, not one each of all the work so far.
+    """
+
+    def __init__(
+        self, waiting: Waiting, demands: Sequence[Demand], unplaced: Iterable[UnplacedPod], shortage: Shortage
+    ) -> None:
+        self.waiting = waiting
+        self._demands = list(demands)
+        self._unplaced = {item.pod: item for item in unplaced}
+        self._shortage = shortage
+
+    def unplaced(self, demands: Sequence[Demand], priority: int) -> list[UnplacedPod]:
+        """Pods of a priority that nothing would be bought for; `demands` is what has no room of it and of those before.
+
+        It is asked anew, of the work still to come too, where other pods than expected have no room.
+        """
+        expected = {id(each.cls): each.count for each in self._demands if each.count and each.cls.priority >= priority}
+        self._demands = [*demands, *(each for each in self._demands if each.cls.priority < priority)]
+        if expected != {id(each.cls): each.count for each in demands}:
+            self._unplaced = {item.pod: item for item in self._shortage(self._demands)}
+        own = [each for each in demands if each.cls.priority == priority]
+        pods = [pod for each in own for pod in each.youngest(each.count)]
+        return [self._unplaced[pod.key] for pod in pods if pod.key in self._unplaced]
+
+
 class Fallback:
     """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
 
@@ -63,7 +93,7 @@ class Fallback:
         self._opening = context.simulated
         self._snapshot = context.snapshot
         self._policy = context.policy
-        self._there = rows_there(context.simulated, context.snapshot)
+        self._emptied = EmptiedNodes(context.simulated, context.snapshot)
         self._result = Preemptions()
         self._told: dict[str, str] = {}
         """What is said beside why nothing is bought, by pod."""
@@ -80,10 +110,6 @@ class Fallback:
     def _preemptor(self) -> Preemptor:
         return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
 
-    @cached_property
-    def _best_case(self) -> BestCase:
-        return BestCase(self._opening, self._snapshot, self._policy, self._there)
-
     def waiting(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
         mode = self._policy.fallback.mode
@@ -91,7 +117,8 @@ class Fallback:
         # What a search finds is journalled.
         if not found or mode is not FallbackMode.OPTIMIZE or self._snapshot.store_problem:
             return found
-        found = [each for each in found if self._best_case.fits_by_moves(each[0])]
+        movable = MovableRoom(self._opening, self._snapshot, self._policy, self._emptied)
+        found = [each for each in found if movable.holds(each[0])]
         request = search_request(self._snapshot, self._policy, found)
         self._result.optimize = request.asked
         self._told |= request.told
@@ -100,8 +127,9 @@ class Fallback:
     def is_outranked(self, waiting: Waiting) -> bool:
         """Whether the plan has given less important work room on a node that is there: it is that work's turn later."""
         most = max((pod.priority for pod, _ in waiting if pod.preempts), default=None)
+        is_there = self._emptied.is_there
         return most is not None and any(
-            cls.is_ours and cls.priority < most and row < len(self._there) and self._there[row]
+            cls.is_ours and cls.priority < most and row < len(is_there) and is_there[row]
             for cls, row, _ in self._opening.sim.assignments()
         )
 
@@ -174,7 +202,7 @@ class Fallback:
             and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
         ]
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
-        ours = [each for each in ours if self._best_case.fits(each[0])]
+        ours = [each for each in ours if self._emptied.hold(each[0])]
         return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
     def _sharing(self) -> Set[int]:
@@ -234,6 +262,26 @@ def _in_turn(waiting: Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, Unpl
             yield from preemptor.turned(waiting[i:])
             return
         yield each
+
+
+class HopelessClasses:
+    """Classes there was no way for: nor is there for the next pod of them, nor for one that asks for more."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, list[tuple[Ints, str]]] = {}
+
+    def note(self, cls: PodClass, why: str) -> None:
+        self._known.setdefault(self._kind(cls), []).append((cls.requests, why))
+
+    def why(self, cls: PodClass) -> str | None:
+        """Why there is no way for a class, as far as that is known."""
+        known = self._known.get(self._kind(cls), ())
+        return next((why for requests, why in known if (requests <= cls.requests).all()), None)
+
+    @staticmethod
+    def _kind(cls: PodClass) -> object:
+        """Spread and affinity tell classes apart; without them what the node is asked for does."""
+        return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
 
 
 def _who(found: Preempted) -> str:

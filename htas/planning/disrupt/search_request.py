@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 
+import numpy as np
+
+from htas.model.plan import UnplacedPod
+from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.disrupt.outlook import Waiting
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility import host_ports
+from htas.planning.cluster.feasibility.filter_context import accepted
+from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.disrupt.preemption.candidates import EmptiedNodes
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 
+Waiting = list[tuple[Pod, UnplacedPod]]
+"""Pods to preempt for, and why nothing is bought for each, the most important first."""
+FEW_NODES = 16
+"""Of a class that so few nodes could hold it is asked who on them has to stay; of others hope is taken for granted."""
 PROVEN = "proven: no other placement of what runs and is free to move would take it in (htas optimize tells who is not)"
 
 
@@ -73,3 +89,54 @@ def circumstances(snapshot: ClusterSnapshot) -> str:
     for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
         digest.update(repr(budget).encode())
     return digest.hexdigest()
+
+
+class MovableRoom:
+    """Nodes as they were if those were gone that may be moved, or are less important than who waits.
+
+    A search for a better placement was announced, cycle after cycle, for pods that no placement could take in.
+    """
+
+    def __init__(
+        self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, nodes: EmptiedNodes
+    ) -> None:
+        self._opening = simulated
+        self._snapshot = snapshot
+        self._policy = policy
+        self._nodes = nodes
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether some node would hold a pod then."""
+        cls = self._opening.book.class_of(pod)
+        among = np.flatnonzero(self._nodes.rows(cls)).tolist()
+        return len(among) > FEW_NODES or any(self._has_room_beside_those_that_stay(cls, row) for row in among)
+
+    def _has_room_beside_those_that_stay(self, cls: PodClass, row: int) -> bool:
+        sim, book = self._opening.sim, self._opening.book
+        with sim.fork():
+            for pod in self._leavers(cls, row):
+                sim.unplace(book.class_of(pod), row)
+            at = slice(row, row + 1)
+            has_room = bool(fits(sim.table.free[:, at], cls)[0])
+            return has_room and bool(accepted(sim.filter_context, (host_ports.refuse,), cls, at)[0])
+
+    def _leavers(self, cls: PodClass, row: int) -> Iterable[Pod]:
+        """Pods on a row that end, may be moved by the optimiser, or give way to more important work."""
+        for pod in self._opening.running.get(row, ()):
+            if pod.is_work and (
+                pod.is_terminating or self._may_move(pod) or (pod.priority < cls.priority and self._gives_way(pod))
+            ):
+                yield pod
+
+    def _gives_way(self, pod: Pod) -> bool:
+        terms = self._disturbing.terms_of_victim(pod), self._disturbing.terms(pod, DisruptionKind.MOVE)
+        return any(each.allowed_for is not AllowedFor.NOBODY for each in terms)
+
+    def _may_move(self, pod: Pod) -> bool:
+        """Whether a search for a better placement may move it: what depends on its neighbours stays in each."""
+        is_known = pod.scheduler == self._policy.scheduler_name and not self._opening.book.class_of(pod).is_dynamic
+        return is_known and self._disturbing.terms(pod, DisruptionKind.MOVE).allowed_for is AllowedFor.ANYBODY
+
+    @cached_property
+    def _disturbing(self) -> DisruptionPolicy:
+        return DisruptionPolicy(self._snapshot.cluster, self._policy, self._snapshot.taken_at)

@@ -45,7 +45,7 @@ def test_no_drain_begins_once_a_pod_there_is_not_understood() -> None:
     story.world.cluster.add_pod(JOB)
     story.world.cluster.faults.unreadable.add(JOB.key)
     proposal = Proposal(ProposalReason.EMPTY, releases=(Release("n1", "n1"),))
-    [outcome] = story.daemon._disruptions.begin(Plan(0.0, proposals=(proposal,)), story.daemon.observe())
+    [outcome] = story.daemon._executor.begin(Plan(0.0, proposals=(proposal,)), story.daemon.observe())
     assert (outcome.status, outcome.message) == (
         OutcomeStatus.DROPPED,
         "default/job on it cannot be understood, and may be at work",
@@ -102,7 +102,7 @@ def started(story: Story, *pods: Pod, nodes: Iterable[Node] = (owned_node("n1"),
 
 def begun(story: Story, reason: ProposalReason, *moves: Move) -> Outcome:
     proposal = Proposal(reason, moves, releases=(Release("n1", "n1"),), message="seldom used")
-    [outcome] = story.daemon._disruptions.begin(Plan(NOW, proposals=(proposal,)), story.daemon.observe())
+    [outcome] = story.daemon._executor.begin(Plan(NOW, proposals=(proposal,)), story.daemon.observe())
     return outcome
 
 

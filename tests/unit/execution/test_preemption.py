@@ -56,7 +56,7 @@ class Preempting:
         lesser = tuple(UnplacedPod(each.key, Unplaced.GIVES_WAY, "") for each in gives_way)
         seat = Seat(IMPORTANT.key, IMPORTANT.uid, "n")
         proposal = Proposal(ProposalReason.PREEMPTED, moves, seats=(seat,))
-        return self.story.daemon._disruptions.begin(Plan(NOW, proposals=(proposal,), unplaced=lesser), snapshot)
+        return self.story.daemon._executor.begin(Plan(NOW, proposals=(proposal,), unplaced=lesser), snapshot)
 
     @property
     def gone(self) -> int:
@@ -72,7 +72,7 @@ def test_a_victim_is_the_pod_that_the_plan_saw(uid: str, evictions: int) -> None
     made = plan(snapshot, policy(), snapshot.taken_at)
     assert [(each.pod, each.source, each.beneficiary) for each in made.preempt] == [("default/a", "n", "default/p")]
     now = Preempting(pods=(msgspec.structs.replace(VICTIM, uid=uid), IMPORTANT), how=policy())
-    now.story.daemon._disruptions.begin(made, snapshot)
+    now.story.daemon._executor.begin(made, snapshot)
     assert now.gone == evictions
 
 

@@ -21,8 +21,14 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.disrupt.preemption.choice import PreemptionCandidate, best, by_importance
-from htas.planning.disrupt.preemption.residents import Resident, Residents
+from htas.planning.disrupt.preemption.candidates import (
+    PreemptionCandidate,
+    Resident,
+    Residents,
+    best,
+    by_importance,
+    rows_there,
+)
 from htas.planning.eligibility.budgets import ledger_of
 
 _T = TypeVar("_T")
@@ -67,12 +73,6 @@ class _Shortlist:
     def has_a_clean_one(self) -> bool:
         """Whether some candidate breaks no budget."""
         return any(not candidate.violations for candidate in self.candidates.values())
-
-
-def rows_there(simulated: SimulatedCluster, snapshot: ClusterSnapshot) -> Bools:
-    """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
-    names = {node.name for node in snapshot.cluster.nodes} - simulated.coming
-    return np.array([node.name in names for node in simulated.sim.table.nodes], dtype=np.bool_)
 
 
 class Preemptor:

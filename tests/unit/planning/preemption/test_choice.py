@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.pods import Pod
-from htas.planning.disrupt.preemption.choice import PreemptionCandidate, best, by_importance
+from htas.planning.disrupt.preemption.candidates import PreemptionCandidate, best, by_importance
 from tests.builders import NOW, make_pod
 from tests.unit.planning.preemption.world import HIGH, LOW, MIDDLE, budget, chosen, ending, incoming, machine, on
 

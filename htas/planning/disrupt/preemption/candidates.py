@@ -1,9 +1,11 @@
-"""Who runs where, as preemption sees it: who could be a victim, who ends anyway, and how much room that is."""
+"""Nodes as preemption sees them: who could leave, how much room that would be, and which node costs least."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +14,20 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
-from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.whereabouts import moves_under_way
-from htas.planning.disrupt.preemption.choice import by_importance
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionPolicy, DisruptionTerms
 
 MOST_LEVELS = 32
 """So many priorities are told apart when nodes are ordered by how far up one would have to evict."""
+
+
+OFFSET = 2**31
+"""Added to each priority in their sum, so that three victims of priority -1 weigh more than two."""
 
 
 @dataclass(slots=True, eq=False)
@@ -153,6 +158,62 @@ class Residents:
         return order
 
 
+def rows_there(simulated: SimulatedCluster, snapshot: ClusterSnapshot) -> Bools:
+    """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
+    names = {node.name for node in snapshot.cluster.nodes} - simulated.coming
+    return np.array([node.name in names for node in simulated.sim.table.nodes], dtype=np.bool_)
+
+
+class EmptiedNodes:
+    """Nodes as they were if all work were gone from them: what even such a node does not hold cannot be helped."""
+
+    def __init__(self, simulated: SimulatedCluster, snapshot: ClusterSnapshot) -> None:
+        self._opening = simulated
+        self.is_there = rows_there(simulated, snapshot)
+        self._known: dict[int, bool] = {}
+
+    def hold(self, pod: Pod) -> bool:
+        """Whether some node would hold a pod, and whoever it must be near is or may come to be there."""
+        cls = self._opening.book.class_of(pod)
+        found = self._known.get(id(cls))
+        if found is None:
+            found = self._known[id(cls)] = bool(self.rows(cls).any()) and self._has_friends(cls)
+        return found
+
+    def rows(self, cls: PodClass) -> Bools:
+        """Rows of nodes that would hold a class beside what belongs to them."""
+        rows = self._opening.sim.could_hold(cls)[: len(self.is_there)] & self.is_there
+        return rows & fits(self._beside_daemons[:, : len(rows)], cls)
+
+    def _has_friends(self, cls: PodClass) -> bool:
+        """Whether there is, or may come, a pod that its required affinity asks for; its like count, too."""
+        terms = cls.constraints.affinity
+        if not terms:
+            return True
+        counts = self._opening.sim.filter_context.counts
+        watch = counts.watches[counts.affinity_watch(cls.namespace, terms)]
+        if watch in cls.watches or counts.watched[watch].any():
+            return True
+        return any(watch in each.watches for each in self._classes_to_come)
+
+    @cached_property
+    def _classes_to_come(self) -> list[PodClass]:
+        opening = self._opening
+        pods = (*opening.waiting, *opening.gated, *opening.nominated, *opening.withheld)
+        return list({id(cls := opening.book.class_of(pod)): cls for pod in pods}.values())
+
+    @cached_property
+    def _beside_daemons(self) -> Ints:
+        """What rows offer beside the pods that belong to their nodes."""
+        table = self._opening.sim.table
+        room = table.allocatable[:, : len(table)].copy()
+        for row, pods in self._opening.running.items():
+            for pod in pods:
+                if not pod.is_work:
+                    room[:, row] -= self._opening.book.class_of(pod).requests
+        return room
+
+
 def _bar(pod: Pod, now: float) -> float:
     return -np.inf if ends_soon(pod, now) else float(pod.priority)
 
@@ -164,3 +225,45 @@ def _levels(priorities: NDArray[np.float64]) -> list[float]:
         return levels
     picked = np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(np.int64)
     return [levels[i] for i in picked.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionCandidate:
+    """A row, and who must leave it. `victims` are the most important first; `violations` break a disruption budget."""
+
+    row: int
+    victims: tuple[Pod, ...]
+    violations: int = 0
+    promised: int = 0
+    """Pods of lower priority that are nominated to it: others have left for them already."""
+
+
+def best(candidates: Iterable[PreemptionCandidate], now: float) -> PreemptionCandidate | None:
+    """The candidate that costs least; the first of those that cost the same, None where there is none."""
+    return min(candidates, key=lambda candidate: cost(candidate, now), default=None)
+
+
+def cost(candidate: PreemptionCandidate, now: float) -> tuple[float, ...]:
+    """By the rules in their order (pickOneNodeForPreemption).
+
+    Fewest budgets broken; the lowest of the highest victims' priorities; the lowest sum of priorities; the fewest
+    victims; the latest start among the earliest-started victims of the highest priority. Where what ends anyway is
+    enough, nobody has to leave, and nothing costs less. Of equals, the one that is promised to the fewest.
+    """
+    victims, promised = candidate.victims, candidate.promised
+    if not victims:
+        return (0, -math.inf, 0, 0, -math.inf, promised)
+    highest = max(pod.priority for pod in victims)
+    began = min(start_of(pod, now) for pod in victims if pod.priority == highest)
+    weight = sum(pod.priority + OFFSET for pod in victims)
+    return candidate.violations, highest, weight, len(victims), -began, promised
+
+
+def by_importance(pod: Pod, now: float) -> tuple[object, ...]:
+    """A sorting key, the most important first: higher priority, then the earlier start, then the name."""
+    return -pod.priority, start_of(pod, now), pod.key
+
+
+def start_of(pod: Pod, now: float) -> float:
+    """When a pod began to run; one that has not yet begins now."""
+    return now if pod.started_at is None else pod.started_at
