@@ -15,7 +15,7 @@ from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
-from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled, with_steps
+from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled
 from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
@@ -58,7 +58,7 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
     disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
-    return with_steps(write_plan(context, scheduled, edge_moves, scale_down, placements), steps)
+    return write_plan(context, scheduled, edge_moves, scale_down, placements, steps)
 
 
 def _suggest(

@@ -10,18 +10,18 @@ from htas.model.holds import Hold, HoldReason, hold
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import AutoscalingAlgorithm
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import RoomMade
+from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.feasibility.volumes import reaches
-from htas.planning.cluster.holds.reservations import bind_or_hold, parted
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.edge.rebalance import EdgeMoves
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.disrupt.making_room.instead import holds, proposal
 from htas.planning.disrupt.making_room.thrift import remembered
+from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.schedule import Scheduled
@@ -36,23 +36,26 @@ def write_plan(
     edge_moves: EdgeMoves,
     scale_down: ScaleDown,
     placements: Mapping[int, list[Pod]],
+    steps: RearrangementSteps,
 ) -> Plan:
     """The plan that the stages came to."""
     simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
-    bind, nominate = _binds(context, placements, placed_at_first, bought)
+    given = [*_given(context, placements, placed_at_first, bought), *steps.waiting]
+    given += [_bind_or_hold(pod, node, snapshot, context.policy) for pod, node in steps.seated]
+    given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
-    nominate += holds(scheduled.room, context) if scheduled.room is not None else []
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
         cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
-        bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
-        nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
+        bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
+        nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
         launch=launch,
         proposals=proposals,
         optimize=preemptions.optimize,
+        carry=steps.carrying,
         unplaced=_unplaced(context, preemptions),
         kept=scale_down.kept,
         memory=msgspec.structs.replace(
@@ -112,9 +115,14 @@ def _bought_for(context: PlanContext, launch: Sequence[Launch]) -> dict[str, str
     return bought | {pod: item.claim for item in launch for pod in item.pods if pod in waiting}
 
 
-def _binds(
+def _by_node(given: Bind | Hold) -> tuple[str, str]:
+    return given.node, given.pod
+
+
+def _given(
     context: PlanContext, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
-) -> tuple[list[Bind], list[Hold]]:
+) -> list[Bind | Hold]:
+    """What becomes of each pod that was given room."""
     simulated = context.simulated
     given: list[Bind | Hold] = []
     nodes: list[Node] = simulated.sim.table.nodes
@@ -130,8 +138,18 @@ def _binds(
             elif _awaits_driver(context, pod, name):
                 given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))
             else:
-                given.append(bind_or_hold(pod, name, context.snapshot, context.policy))
-    return parted(given)
+                given.append(_bind_or_hold(pod, name, context.snapshot, context.policy))
+    return given
+
+
+def _bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy) -> Bind | Hold:
+    """What becomes of a pod that may have its node now: it is bound, unless that failed a moment ago or is another's
+    to do."""
+    if snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
+        return hold(pod.key, node, HoldReason.BIND_FAILED)
+    if pod.scheduler != policy.scheduler_name:
+        return hold(pod.key, node, HoldReason.OTHER_SCHEDULER, f" {pod.scheduler}")
+    return Bind(pod.key, node)
 
 
 def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:

@@ -14,8 +14,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.place.bundling import bundle
 from htas.planning.place.placing import Placer
+from htas.planning.place.queue import bundle
 from tests.builders import NOW, make_node
 from tests.laws.strategies import policies, snapshots
 from tests.laws.test_planner_laws import Law

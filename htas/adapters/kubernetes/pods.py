@@ -12,7 +12,6 @@ import msgspec
 
 from htas.adapters.controllers import base_kind
 from htas.adapters.kubernetes import wire
-from htas.adapters.kubernetes.budget import within_budget
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.daemon_sets import DaemonSets, kind_of
 from htas.adapters.kubernetes.errors import Fault, Faults
@@ -138,9 +137,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         kind=_kind(labels, owner, spec, doubts),
         labels=_counted(labels, doubts),
         owner=owner,
-        constraints=within_budget(
-            constraints(raw), is_placed=bool(spec.node_name), has_started=raw.status.start_time is not None
-        ),
+        constraints=constraints(raw),
         scheduler=spec.scheduler_name,
         priority=priority.value,
         preempts=priority.preemption_policy != "Never",

@@ -10,7 +10,7 @@ from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy, ShapePoint
 from htas.model.policy import Cycles, NodeGroup, Policy, Workload
 from htas.model.resources import Resources
-from htas.planning.place.bundling import bundle
+from htas.planning.place.queue import bundle
 from htas.planning.place.scoring import node_scores, ratio_score
 from htas.planning.planner import plan
 from tests.builders import (

@@ -1,12 +1,11 @@
-"""Reservations: room of open slots is nobody else's, and a pod that a slot is for is bound there or waits for it."""
+"""Reservations: room of open slots is nobody else's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from htas.model.holds import Hold, HoldReason, hold
-from htas.model.plan import Bind
+from htas.model.holds import HoldReason
 from htas.model.pods import Pod
 from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -77,49 +76,7 @@ def withheld_from(waiting: Sequence[Pod], snapshot: ClusterSnapshot, policy: Pol
     return tuple(pod for pod in waiting if pod.scheduler == policy.scheduler_name)
 
 
-def seat(
-    sim: Simulation, reservations: Sequence[Reservation], snapshot: ClusterSnapshot, policy: Policy
-) -> tuple[list[Bind], list[Hold]]:
-    """Bind pods whose slots are free, the most important first; the others wait for theirs.
-
-    The reservations have been lifted; those of pods that wait, or will, are kept again.
-    """
-    given: list[Bind | Hold] = []
-    away = [each for each in reservations if each.held.slot.is_away]
-    current = snapshot.rearrangement
-    what_for = f": {current.why}" if current is not None and current.why else ""
-    blocked = []
-    for each in sorted(away, key=importance):
-        pod = each.held.pod
-        if pod is None or not each.fits(sim):
-            blocked.append(each)
-            if pod is not None:
-                given.append(hold(pod.key, each.held.slot.node, HoldReason.SLOT, what_for))
-            continue
-        each.keep(sim)
-        given.append(bind_or_hold(pod, each.held.slot.node, snapshot, policy))
-    for each in blocked:
-        each.keep(sim)
-    return parted(given)
-
-
 def importance(each: Reservation) -> tuple[int, float, str]:
     """Higher priority first, then the older."""
     pod = each.held.example
     return -pod.priority, pod.created_at, pod.key
-
-
-def parted(given: Iterable[Bind | Hold]) -> tuple[list[Bind], list[Hold]]:
-    """Who is bound, and whose room is kept."""
-    given = list(given)
-    return [each for each in given if isinstance(each, Bind)], [each for each in given if isinstance(each, Hold)]
-
-
-def bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy) -> Bind | Hold:
-    """What becomes of a pod that may have its node now: it is bound, unless that failed a moment ago or is another's
-    to do."""
-    if snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
-        return hold(pod.key, node, HoldReason.BIND_FAILED)
-    if pod.scheduler != policy.scheduler_name:
-        return hold(pod.key, node, HoldReason.OTHER_SCHEDULER, f" {pod.scheduler}")
-    return Bind(pod.key, node)

@@ -1,6 +1,6 @@
 """Carrying a rearrangement out: which pods leave their nodes now, in an order that never over-commits a node.
 
-Seats are filled as their room frees (reservations.py). A pod leaves only when its slot has room, so that it is down
+Slots are filled as their room frees. A pod leaves only when its slot has room, so that it is down
 briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
 has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
 loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
@@ -16,19 +16,20 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from htas.model.holds import Hold
+from htas.model.holds import Hold, HoldReason, hold
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.plan import Bind, Carrying, Plan
+from htas.model.plan import Carrying
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.holds.reservations import Reservation, importance, seat
+from htas.planning.cluster.holds.reservations import Reservation, importance
 from htas.planning.cluster.holds.slots import identity
 from htas.planning.cluster.order import in_order
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
+from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.disrupt.rearrangement.availability import AvailabilityGuard
 from htas.planning.disrupt.rearrangement.components import Component, components
@@ -42,26 +43,18 @@ _IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for
 
 @dataclass(frozen=True, slots=True)
 class RearrangementSteps:
-    """What a plan does about the rearrangement under way: pods that have slots, and who leaves now."""
+    """What a plan does about the rearrangement under way: who has a slot, and who leaves now."""
 
-    bind: Sequence[Bind] = ()
-    nominate: Sequence[Hold] = ()
+    seated: Sequence[tuple[Pod, str]] = ()
+    """Pods whose slots are free, with their nodes."""
+    waiting: Sequence[Hold] = ()
+    """Pods whose slots are not free yet."""
     carrying: Carrying = _STANDS_STILL
 
 
 def cancelled(reason: OutcomeReason, message: str) -> RearrangementSteps:
     """It does not go on: nobody else leaves, and pods that have left are placed like any other."""
     return RearrangementSteps(carrying=Carrying(cancel=reason, message=message))
-
-
-def with_steps(plan: Plan, carried: RearrangementSteps) -> Plan:
-    """A plan with what is done about the rearrangement under way."""
-    return msgspec.structs.replace(
-        plan,
-        bind=tuple(sorted([*plan.bind, *carried.bind], key=lambda bind: (bind.node, bind.pod))),
-        nominate=tuple(sorted([*plan.nominate, *carried.nominate], key=lambda each: (each.node, each.pod))),
-        carry=carried.carrying,
-    )
 
 
 def advance(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> RearrangementSteps:
@@ -75,7 +68,7 @@ def advance(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Poli
         why = refusal(simulated, current, snapshot, policy, now)
         if why is not None:
             return cancelled(why.reason, why.message)
-        bind, nominate = seat(simulated.sim, simulated.reservations, snapshot, policy)
+        seated, waiting = _seat(simulated.sim, simulated.reservations, current.why)
         choosing = _Steps(
             simulated,
             current,
@@ -85,12 +78,33 @@ def advance(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Poli
             AvailabilityGuard(current, snapshot),
         )
         steps = choosing.chosen()
-    if choosing.is_stuck and not bind:
+    if choosing.is_stuck and not seated:
         return cancelled(OutcomeReason.ROOM_TAKEN, _IN_A_CIRCLE)
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
     if why is not None:
-        return RearrangementSteps(bind, nominate, Carrying(cancel=why.reason, message=why.message))
-    return RearrangementSteps(bind, nominate, Carrying(tuple(steps)))
+        return RearrangementSteps(seated, waiting, Carrying(cancel=why.reason, message=why.message))
+    return RearrangementSteps(seated, waiting, Carrying(tuple(steps)))
+
+
+def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tuple[list[tuple[Pod, str]], list[Hold]]:
+    """Pods whose slots are free, the most important first, and the others that wait for theirs.
+
+    The reservations have been lifted; those of pods that wait, or will, are kept again.
+    """
+    seated, waiting, blocked = [], [], []
+    away = [each for each in reservations if each.held.slot.is_away]
+    for each in sorted(away, key=importance):
+        pod, node = each.held.pod, each.held.slot.node
+        if pod is None or not each.fits(sim):
+            blocked.append(each)
+            if pod is not None:
+                waiting.append(hold(pod.key, node, HoldReason.SLOT, f": {why}" if why else ""))
+            continue
+        each.keep(sim)
+        seated.append((pod, node))
+    for each in blocked:
+        each.keep(sim)
+    return seated, waiting
 
 
 @dataclass(slots=True)

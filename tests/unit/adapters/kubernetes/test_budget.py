@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.adapters.kubernetes.budget import MOST, within_budget
+from htas.adapters.kubernetes.constraints import MOST, within_budget
 from htas.adapters.kubernetes.dump import read_whole
 from htas.model.constraints import (
     Constraints,
