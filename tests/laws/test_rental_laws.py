@@ -14,9 +14,8 @@ from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.rental.bill import RunningBill, billed_until
+from htas.planning.rental.bills import Rentals, RunningBill, billed_until
 from htas.planning.rental.replacing import pays
-from htas.planning.rental.rows import Rentals
 from tests.builders import NOW, owned_node
 from tests.unit.planning.cleaning.world import LARGE, MEDIUM, cleaned, job_on, policy_with, quiet_snapshot
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import groupby
 
 from htas.model.edge import Tier
 from htas.model.nodes import Node
@@ -20,31 +21,24 @@ class Pool:
     is_coming: bool = False
 
 
-def pool_ranks(policy: Policy, nodes: Sequence[Node], outgoing: Set[str]) -> list[int]:
-    """Where each node's row belongs: rows of a pool are neighbours. Of a group, those on the edge come first.
+def in_pools(
+    policy: Policy, nodes: Sequence[Node], outgoing: Set[str], coming: Set[str]
+) -> tuple[list[Node], tuple[Pool, ...]]:
+    """Nodes in the order of their rows, those of a pool beside each other, and the pools in order of preference.
 
-    Outgoing nodes come last: what would be placed there is soon to be moved.
+    Of a group, those on the edge come first, and of these what is there before what is on its way, so that no pod waits
+    for a machine while a node has room. Outgoing nodes come last: what would be placed there is soon to be moved.
     """
     ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
-    return [
-        2 * ranks.get(node.group or "", -1)
-        + (policy.tier_of(node) is Tier.CLOUD)
-        + (2 * len(ranks) + 2 if node.name in outgoing else 0)
-        for node in nodes
-    ]
 
+    def kind(node: Node) -> tuple[bool, int, bool, bool]:
+        is_cloud = policy.tier_of(node) is Tier.CLOUD
+        return node.name in outgoing, ranks.get(node.group or "", -1), is_cloud, node.name in coming
 
-def pools_of(policy: Policy, nodes: Sequence[Node], outgoing: Set[str]) -> list[Pool]:
-    """Pools of rows that are sorted by `pool_ranks`."""
-    names = {group.name for group in policy.groups}
+    rows = sorted(nodes, key=lambda node: (kind(node), node.name))
     pools: list[Pool] = []
-    start = 0
-    kinds = [
-        (node.group if node.group in names else None, policy.tier_of(node), node.name in outgoing) for node in nodes
-    ]
-    for row in range(1, len(nodes) + 1):
-        if row == len(nodes) or kinds[row] != kinds[start]:
-            group, tier, _ = kinds[start]
-            pools.append(Pool(group, slice(start, row), tier is Tier.EDGE))
-            start = row
-    return pools
+    for (_, rank, is_cloud, is_coming), some in groupby(rows, key=kind):
+        start = pools[-1].rows.stop if pools else 0
+        group = policy.groups[rank].name if rank >= 0 else None
+        pools.append(Pool(group, slice(start, start + len(list(some))), not is_cloud, is_coming))
+    return rows, tuple(pools)

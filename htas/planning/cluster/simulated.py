@@ -27,7 +27,7 @@ from htas.planning.cluster.holds.reservations import Reservation, reserve, withh
 from htas.planning.cluster.holds.slots import standing
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import outgoing_nodes
-from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
+from htas.planning.cluster.pools import Pool, in_pools
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.table import NodeTable
@@ -63,7 +63,7 @@ class SimulatedCluster:
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
     """The simulation of a snapshot, before any decision."""
-    nodes, coming, awaited, going = _rows(snapshot, policy, now)
+    nodes, coming, awaited, pools = _rows(snapshot, policy, now)
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
@@ -94,7 +94,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     return SimulatedCluster(
         sim,
         book,
-        _pools(policy, nodes, coming, going),
+        pools,
         running,
         waiting,
         gated,
@@ -133,8 +133,9 @@ def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
 
 def _rows(
     snapshot: ClusterSnapshot, policy: Policy, now: float
-) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], Set[str]]:
-    """Nodes and machines on their way, pool by pool, what drivers will yet label them with, and which are to go.
+) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], tuple[Pool, ...]]:
+    """Nodes and machines on their way, pool by pool, which of them are on their way, what drivers will yet label them
+    with, and the pools.
 
     A node of a claim that is not Ready yet counts as the claim.
     """
@@ -153,20 +154,8 @@ def _rows(
         ready = [attaching.completed(node, awaited[node.name]) if node.name in awaited else node for node in ready]
     nodes = [*ready, *coming]
     going = outgoing_nodes(nodes, snapshot.claims, policy, now)
-    ranks = pool_ranks(policy, nodes, going)
-    order = sorted(range(len(nodes)), key=lambda at: (ranks[at], nodes[at].name in names, nodes[at].name))
-    return [nodes[at] for at in order], names, awaited, going
-
-
-def _pools(policy: Policy, nodes: Sequence[Node], coming: set[str], going: Set[str]) -> tuple[Pool, ...]:
-    """What is there before what is on its way, so that no pod waits for a machine while a node has room."""
-    pools = []
-    for pool in pools_of(policy, nodes, going):
-        there = sum(node.name not in coming for node in nodes[pool.rows])
-        middle = pool.rows.start + there
-        pools.append(Pool(pool.group, slice(pool.rows.start, middle), pool.is_edge))
-        pools.append(Pool(pool.group, slice(middle, pool.rows.stop), pool.is_edge, is_coming=True))
-    return tuple(pool for pool in pools if pool.rows.start < pool.rows.stop)
+    rows, pools = in_pools(policy, nodes, going, names)
+    return rows, names, awaited, pools
 
 
 def _extended(amounts: Iterable[Resources]) -> set[str]:

@@ -14,9 +14,8 @@ from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, offers_of
-from htas.planning.rental.bill import Floats
+from htas.planning.rental.bills import Floats, Rentals
 from htas.planning.rental.lengthening import Lengthening
-from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)

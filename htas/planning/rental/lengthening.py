@@ -22,8 +22,7 @@ from htas.model.policy import Policy
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import how_many
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.rental.bill import Floats
-from htas.planning.rental.rows import Rentals
+from htas.planning.rental.bills import Floats, Rentals
 
 EMPTY = 2.0
 """So many times as much may be paid for an empty node, in proportion to its use."""
@@ -128,14 +127,12 @@ class Lengthening:
     def _cost(self, cls: PodClass, rows: Ints) -> Floats:
         """Price × seconds that one pod adds, so weighed that every row may cost equally often."""
         table, now = self._sim.table, self._sim.now
-        until = table.run_until[rows]
-        more = self.rentals.longer_s(rows, np.maximum(until, now), np.full(len(rows), now + cls.run_length_s))
-        cost: Floats = self.rentals.price[rows] * more
+        cost = self.rentals.added_by(cls.run_length_s, rows, table.run_until, now)
         share: Floats = np.zeros(len(rows))
         for resource in cls.needs:
             offered = np.maximum(table.allocatable[resource, rows], 1)
             share = np.maximum(share, cls.requests[resource] / offered)
-        return np.where(until <= now, cost * share / EMPTY, cost)
+        return np.where(table.run_until[rows] <= now, cost * share / EMPTY, cost)
 
     def _own_rows(self, cls: PodClass) -> Ints | None:
         """Rows of machines that were bought for pods of a class, which are room for them; None: every row is.

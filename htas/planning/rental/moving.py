@@ -18,8 +18,7 @@ import numpy as np
 from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.rental.bill import Floats, RunningBill
-from htas.planning.rental.rows import Rentals
+from htas.planning.rental.bills import Rentals, RunningBill
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,7 @@ class LeastAdded:
         """The rows to which a pod of a class adds least; all, for services. Rows added since add nothing."""
         if cls.kind is not WorkKind.BATCH or not len(rows):
             return np.ones(len(rows), dtype=np.bool_)
-        known = rows < len(self._rentals.price)
-        there = rows[known]
-        until = np.maximum(self._sim.table.run_until[there], self._sim.now)
-        longer = np.maximum(self._sim.now + cls.run_length_s, until)
-        added: Floats = np.zeros(len(rows))
-        added[known] = self._rentals.price[there] * self._rentals.longer_s(there, until, longer)
+        added = self._rentals.added_by(cls.run_length_s, rows, self._sim.table.run_until, self._sim.now)
         least: Bools = added <= added.min()
         return least
 

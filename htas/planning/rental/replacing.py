@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from htas.planning.rental.bill import RunningBill
+from htas.planning.rental.bills import RunningBill
 
 
 def pays(bill: RunningBill, price: int, now: float, *, left_s: float, change_s: float, wasted_s: float) -> bool:

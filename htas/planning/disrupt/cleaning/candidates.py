@@ -17,7 +17,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.outgoing import Outgoing, outgoing
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
-from htas.planning.rental.bill import RunningBill, paid_for_s
+from htas.planning.rental.bills import RunningBill, paid_for_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.place.placing import Placer
+from htas.planning.rental.bills import Rentals
 from htas.planning.rental.moving import LeastAdded
-from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from htas.planning.disrupt.making_room.way import Way
 from htas.planning.disrupt.making_room.worth import Avoidable, Charges
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
-from htas.planning.rental.rows import Rentals
+from htas.planning.rental.bills import Rentals
 
 MOST_MACHINES, MOST_PODS = 3, 4
 """So many machines are looked at in a plan, the dearest to hold first; of each one so many pods at most are seated."""

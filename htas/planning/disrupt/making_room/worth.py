@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, grace_of
@@ -27,9 +25,8 @@ from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.disrupt.making_room.way import RoomShift, Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
-from htas.planning.rental.bill import Floats
+from htas.planning.rental.bills import Floats, Rentals
 from htas.planning.rental.new_machines import HOUR_S
-from htas.planning.rental.rows import Rentals
 
 _NO_GROUP = CleaningRules()
 
@@ -78,10 +75,7 @@ class Charges:
 
     def added(self, cls: PodClass, rows: Ints) -> Floats:
         """What a pod of a class adds to the rental of each row, to choose by."""
-        until = np.maximum(self._sim.table.run_until[rows], self._now)
-        longer = np.maximum(until, self._now + hold_s(cls))
-        added: Floats = self._rentals.price[rows] * self._rentals.longer_s(rows, until, longer)
-        return added
+        return self._rentals.added_by(hold_s(cls), rows, self._sim.table.run_until, self._now)
 
     def _longer(self, arrivals: Iterable[KeptRoom]) -> int:
         before, rows = self._sim.table.run_until, set[int]()

@@ -1,4 +1,4 @@
-"""The bills of the machines that are there, by their rows in the simulation."""
+"""What a machine costs until it is given back: one by itself, and those that are there by their rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from htas.model.claims import NodeClaim
 from htas.model.flavours import Billing
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
@@ -14,7 +16,51 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.machines import owned_machines
-from htas.planning.rental.bill import Floats, RunningBill, billed_until
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBill:
+    """The bill of a machine that is charged for since an instant; a price is billionths of the currency an hour."""
+
+    price: int
+    since: float
+    billing: Billing
+
+    def seconds_in(self, now: float, s: float) -> int:
+        """What is billed of a machine given back in so many seconds; nothing is taken back if it is not rented yet."""
+        return self.billing.billed_seconds(now - self.since + s)
+
+    def until(self, instant: float) -> int:
+        """The bill of a machine given back at an instant: price × billed seconds.
+
+        10 a second by the minute, charged for since 0: 600 until 1, 1,200 until 61.
+        """
+        return self.price * self.seconds_in(instant, 0.0)
+
+    def longer(self, until: float, later: float) -> int:
+        """What it costs to give it back later: 0 within what is paid for anyway, and where `later` is not later."""
+        return max(0, self.until(later) - self.until(until))
+
+
+def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
+    """How long a machine is paid for already: 40 s into a minute, 20 s.
+
+    A machine rented later than now tells that our clock is behind the cloud's, or was put back: of its time only the
+    place within a period is taken, or with a clock three days behind every machine would be kept for three days.
+    """
+    held = now - claim.rented_since
+    if held < 0:
+        return -held % billing.granularity_s
+    return billing.billed_seconds(held) - held
+
+
+def billed_until(billing: Billing, since: Floats, until: Floats) -> Floats:
+    """Seconds that machines are billed for which are rented from `since` to `until`: of many at once."""
+    held = np.ceil(np.maximum(until - since, 0.0) / billing.granularity_s) * billing.granularity_s
+    billed: Floats = np.maximum(held, billing.minimum_s)
+    return billed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +102,18 @@ class Rentals:
         since = self.since[rows]
         more: Floats = billed_until(self.billing, since, later) - billed_until(self.billing, since, until)
         return np.maximum(more, 0.0)
+
+    def added_by(self, length_s: float, rows: Ints, run_until: Floats, now: float) -> Floats:
+        """Price × seconds that work of a length adds to each row, whose other work ends at `run_until` by row.
+
+        Nothing, to rows that have been added since.
+        """
+        added: Floats = np.zeros(len(rows))
+        known = rows < len(self.price)
+        there = rows[known]
+        longer_s = self.longer_s(there, np.maximum(run_until[there], now), np.full(len(there), now + length_s))
+        added[known] = self.price[there] * longer_s
+        return added
 
     def added(self, rows: Iterable[int], before: Floats, after: Floats, now: float) -> int:
         """What rows cost more with the ends of their work after than before, neither earlier than now; exact."""
