@@ -80,3 +80,19 @@ def test_a_group_keeps_its_least_size_while_its_machines_are_replaced(pods: int)
     sizes = {sum(node.is_ready for node in result.snapshot.cluster.nodes) for result in story.seen[already:]}
     assert (kubelets(story), sizes, running(story)) == ([NEW] * 3, {3, 4}, pods)
     story.assert_whole()
+
+
+@pytest.mark.parametrize("least", [pytest.param(0, id="of any size"), pytest.param(3, id="of three at least")])
+def test_while_new_machines_come_with_the_old_kubelet_nobody_is_disturbed(least: int) -> None:
+    """Each was replaced by its like, and all pods evicted, 96 times a day and for ever."""
+    story = upgraded(replicas(32), image=OLD, min_nodes=least)
+    before = story.nodes
+    story.play(25 * HOUR)
+    assert (story.nodes, running(story), story.world.ledger.evictions) == (before, 32, 0)
+    assert len(bought(story)) <= 6 * len(before), "ever less often"
+    told = {kept.message for result in story.seen for kept in result.plan.kept if kept.reason is Kept.BEING_REPLACED}
+    assert any(message.endswith(f"is to go itself: kubelet {OLD}, v1.34 at least") for message in told)
+    story.world.cloud.kubelet = NEW
+    story.play(60 * HOUR)
+    assert (set(kubelets(story)), running(story), story.world.ledger.evictions) == ({NEW}, 32, 32)
+    story.assert_whole()

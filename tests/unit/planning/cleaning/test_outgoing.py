@@ -246,3 +246,41 @@ def test_a_well_used_node_with_an_older_kubelet_is_emptied_to_newer_ones() -> No
 def test_drain_rules_hold_one_with_an_older_kubelet(constraints: dict[str, Any], reason: Kept) -> None:
     found = outdated(job_on("n1", "a", **constraints), kubelets=("v1.33.4", "v1.34.1"))
     assert (kept(found)["n1"], removed(found)) == (reason, ["n2"])
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "told", "gone"),
+    [
+        pytest.param("v1.34.1", None, ["n1"], id="it has a newer one"),
+        pytest.param(
+            "v1.33.9",
+            "n2, bought to take over from it, is to go itself: kubelet v1.33.9, v1.34.1 at least",
+            [],
+            id="its image has an older one, too",
+        ),
+    ],
+)
+def test_nobody_moves_to_a_replacement_that_is_to_go_itself(kubelet: str, told: str | None, gone: list[str]) -> None:
+    old, new = with_kubelet("v1.33.4"), with_kubelet(kubelet, "n2")
+    claims = (ready_claim(old), msgspec.structs.replace(ready_claim(new, 60.0), replaces=("n1",)))
+    found = outdated(job_on("n1", "a", cpu="4"), kubelets=("v1.33.4", kubelet), claims=claims)
+    assert removed(found) == gone
+    assert [keeping.message for keeping in found.kept if keeping.node == "n1"] == ([told] if told else [])
+
+
+def test_nor_do_pods_of_other_nodes() -> None:
+    nodes = [with_kubelet("v1.33.4", f"n{number}") for number in (1, 2, 3)]
+    claims = (*map(ready_claim, nodes[:2]), msgspec.structs.replace(ready_claim(nodes[2], 60.0), replaces=("n1",)))
+    pods = [job_on("n1", "a", cpu="4"), job_on("n2", "b", cpu="4")]
+    found = outdated(*pods, kubelets=("v1.33.4",) * 3, claims=claims)
+    assert (removed(found), kept(found)["n2"]) == ([], Kept.NO_PLACE_TO_MOVE_PODS)
+
+
+def test_a_machine_bought_in_vain_goes_and_no_other_of_a_group_at_its_least_size() -> None:
+    """Counted, it made the group larger, and an empty node went that had been there before it."""
+    nodes = [with_kubelet("v1.33.4", f"n{number}") for number in (1, 2, 3)]
+    bought = msgspec.structs.replace(ready_claim(nodes[2], 1200.0), replaces=("n1",))
+    claims = (*map(ready_claim, nodes[:2]), bought)
+    policy = least(group={"min_nodes": 2})
+    found = outdated(kubelets=("v1.33.4",) * 3, claims=claims, policy=policy)
+    assert removed(found) == ["n3"]
