@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, Real, Seconds, Section, Share, Switch
+from htas.config.values import Count, KubeletVersion, Real, Seconds, Section, Share, Switch
 from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Workload
 
@@ -88,6 +88,12 @@ class CleaningSetting(Section):
         "rules as others, and machines bought first for pods without room elsewhere; null: of any age "
         "(Karpenter's expireAfter).",
     )
+    min_kubelet_version: KubeletVersion | None = Field(
+        default=None,
+        description="Such as v1.34 or v1.34.1. Nodes with an older kubelet are emptied however well they are used, by "
+        "the same rules as others, and machines bought first for pods without room elsewhere: their image must have "
+        "a newer one. null: of any version.",
+    )
     max_grace_period: Seconds = Field(
         default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."
     )
@@ -119,12 +125,12 @@ class CleaningSetting(Section):
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
     )
 
-    @field_validator("consolidation", "max_node_age")
+    @field_validator("consolidation", "max_node_age", "min_kubelet_version")
     @classmethod
     def _is_not_without_cleaning(
-        cls, setting: ConsolidationSetting | float | None, info: ValidationInfo
-    ) -> ConsolidationSetting | float | None:
-        """A node that nothing empties is not replaced either, for its price or its age."""
+        cls, setting: ConsolidationSetting | float | str | None, info: ValidationInfo
+    ) -> ConsolidationSetting | float | str | None:
+        """A node that nothing empties is not replaced either, for its price, its age or its kubelet."""
         is_asked = setting.enabled if isinstance(setting, ConsolidationSetting) else setting is not None
         if is_asked and info.data.get("enabled") is False:
             raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
@@ -159,6 +165,7 @@ class CleaningSetting(Section):
             release_ahead_s=self.release_ahead,
             delay_after_launch_s=self.delay_after_launch,
             max_node_age_s=self.max_node_age,
+            min_kubelet_version=self.min_kubelet_version,
             max_grace_s=self.max_grace_period,
             max_nodes_at_once=self.max_nodes_at_once,
             min_replica_count=self.min_replica_count,

@@ -29,6 +29,7 @@ from htas.config.names import (
 from htas.config.written import Written
 from htas.model.money import DEAREST, NANOS, PriceError, parse_price
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
+from htas.model.versions import VERSION
 
 _UNITS_S = {
     "ms": Fraction(1, 1000),
@@ -211,6 +212,14 @@ def _nanos(value: Any) -> int:
     return nanos
 
 
+def _kubelet_version(value: Any) -> str:
+    """Never without its v: to YAML 1.30 is a number, which a chart's values make 1.3."""
+    text = _text(value, "a version")
+    if not VERSION.fullmatch(text):
+        raise ValueError(f"{shown(text)} is no version of a kubelet; write one such as v1.34 or v1.34.1")
+    return text
+
+
 def _name(check: Callable[[str], str]) -> BeforeValidator:
     return BeforeValidator(lambda value: check(_text(value)))
 
@@ -241,6 +250,8 @@ Share = Annotated[float, BeforeValidator(_real), Field(ge=0, le=1), _NUMBER]
 Real = Annotated[float, BeforeValidator(_real), Field(allow_inf_nan=False), _NUMBER]
 Switch = Annotated[bool, BeforeValidator(_switch)]
 Text = Annotated[str, BeforeValidator(_nonempty), Written(r".*\S.*")]
+KubeletVersion = Annotated[str, BeforeValidator(_kubelet_version), Written(VERSION.pattern)]
+"""A version of Kubernetes, written as nodes tell their kubelet's: v1.34 or v1.34.1."""
 Source = Annotated[str | list[Any] | dict[str, Any], BeforeValidator(_path_or_content)]
 """The path of a file, or what would stand in it."""
 Name = Annotated[str, _name(checked_short_name), Written(SHORT_LABEL.pattern)]

@@ -195,7 +195,8 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     group = policy.group(node.group)
     flavour, pods_told, price = node.flavour or "unknown flavour", counted(len(pods), "pod"), policy.price_of(node)
     cost = f"{hourly(price)} {policy.catalogue.currency} an hour" if price is not None else "no known price"
-    lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}, {cost}"]
+    kubelet = f", kubelet {node.kubelet}" if node.kubelet else ""
+    lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}, {cost}{kubelet}"]
     if is_empty(pods, snapshot.taken_at):
         lines.append("empty: nothing runs on it that would have to go elsewhere")
     lines += tier_line(node, snapshot, policy)

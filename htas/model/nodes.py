@@ -44,6 +44,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     attach_limits: tuple[tuple[str, int], ...] = ()
     runtime: str = ""
     """containerRuntimeVersion, such as `containerd://2.3.7`: whether pods can be restored there."""
+    kubelet: str = ""
+    """kubeletVersion, such as `v1.34.1`; empty: nobody says, as of a machine that is not there yet."""
     ready_since: float | None = None
     """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
     topology_keys: tuple[str, ...] = ()

@@ -88,6 +88,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     """A node younger than this is not cleaned (empty or not)."""
     max_node_age_s: float | None = None
     """A machine that was rented longer ago is emptied however well it is used; None: it may be of any age."""
+    min_kubelet_version: str | None = None
+    """A node whose kubelet is older is emptied however well it is used; None: it may be of any version."""
     max_grace_s: float = 600.0
     """An evicted pod is given its own grace period, but no longer (max-graceful-termination-sec)."""
     max_nodes_at_once: int = 10
@@ -111,13 +113,16 @@ class CleaningRules(msgspec.Struct, frozen=True):
         )
 
     def at_once(self, nodes: int) -> CleaningRules:
-        """The same rules without any that waits or goes by age, for so many nodes: what could go, and not when."""
+        """The same rules without any that waits or goes by age, of machine or kubelet, for so many nodes: what could
+        go for its price, and not when.
+        """
         return msgspec.structs.replace(
             self,
             empty_release=EmptyRelease.AT_ONCE,
             empty_for_s=0.0,
             delay_after_launch_s=0.0,
             max_node_age_s=None,
+            min_kubelet_version=None,
             max_nodes_at_once=max(1, nodes),
         )
 

@@ -280,6 +280,12 @@ class ProposalReason(Reason):
         "A longer cleaning.maxNodeAge.",
         True,
     )
+    OUTDATED = (
+        "Outdated",
+        "Its kubelet is older than its group asks for: its pods go to nodes with a newer one.",
+        "A lower cleaning.minKubeletVersion, or none.",
+        True,
+    )
     PREEMPTED = (
         "Preempted",
         "A more important pod is nominated to a node; those of lower priority that stand in its way leave.",

@@ -93,6 +93,8 @@ class SandboxCloud:
         self._unlisted: set[str] = set()
         self.sold: tuple[str, ...] | None = None
         """Names of the flavours it has; None: whatever is asked for."""
+        self.kubelet = ""
+        """The version that nodes of machines ordered from now on tell, as an image has it; empty: they tell none."""
 
     def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
         self.faults.strike("create")
@@ -132,6 +134,7 @@ class SandboxCloud:
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             provider_id=f"sandbox:///{instance.id}",
             uid=f"node-{instance.id}",
+            kubelet=self.kubelet,
         )
         rental = Rental(instance.id, claim.id, flavour.name, flavour.nanos_per_hour, instance.created_at)
         self._rentals[instance.id] = rental

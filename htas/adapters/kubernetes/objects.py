@@ -74,6 +74,7 @@ def node(raw: wire.Node, storage: Mapping[str, NodeStorage], faults: Faults) -> 
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
         attach_limits=attaching.attach_limits,
         runtime=status.node_info.container_runtime_version,
+        kubelet=status.node_info.kubelet_version,
         ready_since=epoch(condition.last_transition_time) if condition is not None else None,
         topology_keys=attaching.topology_keys,
     )

@@ -90,6 +90,7 @@ class NodeSpec(Wire, frozen=True):
 
 class NodeInfo(Wire, frozen=True):
     container_runtime_version: str = ""
+    kubelet_version: str = ""
 
 
 class NodeStatus(Wire, frozen=True):

@@ -13,6 +13,7 @@ from htas.model.claims import NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.reasons import ProposalReason
+from htas.model.versions import is_older
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,19 @@ def expires_at(claim: NodeClaim, policy: Policy) -> float | None:
     return claim.rented_since + group.cleaning.max_node_age_s
 
 
-RULES: tuple[Rule, ...] = (Rule(_is_of_retired_flavour), Rule(_is_expired, expires_at))
+def _is_outdated(node: Node, claim: NodeClaim | None, policy: Policy, now: float) -> Outgoing | None:
+    """A node of ours whose kubelet is older than its group asks for; one that tells no version is left alone."""
+    group = policy.group(node.group)
+    if group is None or not group.is_elastic or node.cluster != policy.cluster:
+        return None
+    least = group.cleaning.min_kubelet_version
+    if least is None or not is_older(node.kubelet, least):
+        return None
+    why, which = f"kubelet {node.kubelet}, {least} at least", f"with a kubelet older than {least}"
+    return Outgoing(ProposalReason.OUTDATED, why, which, keeps_size=True)
+
+
+RULES: tuple[Rule, ...] = (Rule(_is_of_retired_flavour), Rule(_is_expired, expires_at), Rule(_is_outdated))
 
 
 def age_text(seconds: float) -> str:

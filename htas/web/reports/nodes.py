@@ -56,6 +56,7 @@ class NodeDetail(msgspec.Struct, frozen=True):
     currency: str
     spent: str
     runtime: str
+    kubelet: str
     labels: dict[str, str]
 
 
@@ -150,6 +151,7 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
         picture.plan.cost.currency,
         str(bill_amount(spent)),
         each.node.runtime,
+        each.node.kubelet,
         dict(sorted(each.node.labels.items())),
     )
 

@@ -89,6 +89,7 @@ async function node(name, from) {
       ["Memory asked for", asked(pods, "memory")],
       ["Age", length(line.age_s)],
       ["State", line.state],
+      found.kubelet !== "" && ["Kubelet", found.kubelet],
     ]),
     reason(why, message, found.meaning, "Why it is here", name),
     explained(found.lines),

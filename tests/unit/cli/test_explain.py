@@ -287,6 +287,15 @@ def test_what_a_node_costs_and_that_it_is_empty_is_told() -> None:
     assert first == "odd: unknown flavour, group none, 0 pods, no known price"
 
 
+@pytest.mark.parametrize(
+    ("kubelet", "told"), [pytest.param("v1.34.1", ", kubelet v1.34.1", id="known"), pytest.param("", "", id="not told")]
+)
+def test_the_kubelet_of_a_node_is_told(kubelet: str, told: str) -> None:
+    snapshot = make_snapshot([owned_node("n1", kubelet=kubelet)])
+    first, *_ = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert first == f"n1: medium, group any, 0 pods, no known price{told}"
+
+
 def test_a_node_of_the_control_plane_is_told_as_such() -> None:
     node = make_node("cp", labels={"node-role.kubernetes.io/control-plane": ""})
     snapshot = make_snapshot([node], [running(make_pod("web"), "cp")])

@@ -433,6 +433,21 @@ GROUPS = [
         id="no age without cleaning",
     ),
     pytest.param(
+        group("cleaning: {minKubeletVersion: 1.30}"),
+        f"{GROUP}.cleaning.minKubeletVersion: '1.30' is no version of a kubelet; write one such as v1.34 or v1.34.1",
+        id="a version that a chart's values would make 1.3",
+    ),
+    pytest.param(
+        group("cleaning: {minKubeletVersion: v1.34.1+k3s1}"),
+        f"{GROUP}.cleaning.minKubeletVersion: 'v1.34.1+k3s1' is no version of a kubelet; write one such as v1.34 or v1.34.1",
+        id="a build, which is not compared",
+    ),
+    pytest.param(
+        group("cleaning: {enabled: false, minKubeletVersion: v1.34}"),
+        f"{GROUP}.cleaning.minKubeletVersion: has no effect with cleaning's `enabled: false`; remove one of the two",
+        id="no version without cleaning",
+    ),
+    pytest.param(
         group("cleaning: {enabled: false, consolidation: {enabled: true}}"),
         f"{GROUP}.cleaning.consolidation: has no effect with cleaning's `enabled: false`; remove one of the two",
         id="consolidation without cleaning",

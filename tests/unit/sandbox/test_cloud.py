@@ -42,6 +42,15 @@ def test_a_machine_is_built_then_active_then_a_node_then_ready() -> None:
     assert world.cluster.changes() > before
 
 
+def test_machines_tell_the_kubelet_of_the_image_that_they_were_ordered_with() -> None:
+    world = World(startup_s=100)
+    rent(world)
+    world.cloud.kubelet = "v1.34.1"
+    rent(world, "c2")
+    wait(world, 100)
+    assert [node(world, name).kubelet for name in ("c1", "c2")] == ["", "v1.34.1"]
+
+
 @pytest.mark.parametrize("asked", [True, False], ids=["deleted", "broken"])
 @pytest.mark.parametrize(
     "at_s", [10, 55, 85, 98, 200], ids=["building", "active", "registered", "nearly ready", "ready"]

@@ -90,7 +90,8 @@ def clean(
     candidates: list[DrainCandidate] = []
     replaced: list[DrainCandidate] = []
     replacements = Replacements(snapshot, policy, now)
-    round_ = _Round(sizes=_sizes(snapshot, policy), under_way=_under_way(snapshot))
+    vain = replacements.in_vain
+    round_ = _Round(sizes=_sizes(snapshot, policy, vain), under_way=_under_way(snapshot), in_vain=vain)
     for node in snapshot.cluster.nodes:
         judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question, replacements)
         if isinstance(judged, KeptNode):
@@ -101,7 +102,7 @@ def clean(
             candidates.append(judged)
     if is_due:
         rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
-        with sim.closed(_no_targets(sim, snapshot, round_.kept)):
+        with sim.closed(_no_targets(sim, snapshot, round_.kept, vain)):
             if replaced:
                 candidates += round_.replace(
                     sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
@@ -177,9 +178,11 @@ def _remember(
     return Memory(low, empty, queue, consolidated_at=before.consolidated_at, lapses=lapses(snapshot, policy, now))
 
 
-def _sizes(snapshot: ClusterSnapshot, policy: Policy) -> Counter[str]:
-    """Ready nodes of each group that are not on their way out; machines on their way in do not count."""
-    draining = {drain.node for drain in snapshot.drains}
+def _sizes(snapshot: ClusterSnapshot, policy: Policy, in_vain: frozenset[str]) -> Counter[str]:
+    """Ready nodes of each group that are not on their way out; machines on their way in do not count, nor do those
+    that were bought in vain: another would go in their place.
+    """
+    draining = {drain.node for drain in snapshot.drains} | in_vain
     return Counter(
         node.group or ""
         for node in snapshot.cluster.nodes
@@ -199,6 +202,7 @@ class _Round:
 
     sizes: Counter[str]
     under_way: Counter[str]
+    in_vain: frozenset[str]
     proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
@@ -245,7 +249,7 @@ class _Round:
         )
         self.proposals.append(proposal)
         self.targets |= {move.target for move in moves if move.target is not None}
-        self.sizes[candidate.group.name] -= 1
+        self.sizes[candidate.group.name] -= candidate.node.name not in self.in_vain
         self.under_way[candidate.group.name] += 1
 
     def replace(
@@ -339,7 +343,7 @@ class _Round:
         size, under_way, most = self.sizes[group.name], self.under_way[group.name], group.cleaning.max_nodes_at_once
         if name in self.targets:
             return KeptNode(name, Kept.NEEDED, "pods of a node being emptied go there")
-        if size <= group.min_nodes:
+        if size <= group.min_nodes and name not in self.in_vain:
             message = f"group {group.name} has {_nodes(size)} and keeps at least {group.min_nodes}"
             return KeptNode(name, Kept.MIN_SIZE_REACHED, message)
         if under_way >= most:
@@ -370,13 +374,15 @@ refuse the others' pods, and all three be kept for ever.
 """
 
 
-def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptNode]) -> list[int]:
+def _no_targets(
+    sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptNode], in_vain: frozenset[str]
+) -> list[int]:
     """Rows that pods must not be moved to.
 
     Targets are nodes that are there, Ready, not cordoned, and not about to be given back themselves.
     """
     coming = {claim.id for claim in snapshot.claims if claim.is_coming}
-    about_to_go = {keeping.node for keeping in kept if keeping.reason in ABOUT_TO_GO}
+    about_to_go = {keeping.node for keeping in kept if keeping.reason in ABOUT_TO_GO} | in_vain
     targets = {
         node.name
         for node in snapshot.cluster.nodes

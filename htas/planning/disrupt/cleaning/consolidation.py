@@ -28,11 +28,12 @@ from htas.model.proposals import Launch, Proposal, Release
 from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import learned_allocatable
-from htas.planning.cluster.outgoing import Outgoing
+from htas.planning.cluster.outgoing import Outgoing, outgoing
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
+from htas.planning.disrupt.cleaning.utilization import is_empty
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
 from htas.planning.provision.bound import lower_bound_nanos
@@ -93,6 +94,9 @@ class Replacements:
         self._replaced = {node: claim for claim in self.claims for node in claim.replaces}
         self._coming = {node for claim in self.claims if claim.is_coming for node in claim.replaces}
         self._held = {claim.node or claim.id for claim in self.claims} | {claim.id for claim in self.claims}
+        self._in_vain = {vain.instead_of: vain for vain in _in_vain(snapshot, policy, now)}
+        self.in_vain = frozenset(vain.node for vain in self._in_vain.values())
+        """Those that are to go themselves: no pod is moved there, and a group is no larger for them."""
 
     @property
     def nodes(self) -> list[str]:
@@ -108,6 +112,10 @@ class Replacements:
         name = candidate.node.name
         if name in self._coming:
             return KeptNode(name, Kept.BEING_REPLACED, "what replaces it is on its way")
+        vain = self._in_vain.get(name)
+        if vain is not None and (vain.is_empty or not candidate.is_empty):
+            message = f"{vain.node}, bought to take over from it, is to go itself: {vain.why}"
+            return KeptNode(name, Kept.BEING_REPLACED, message)
         if candidate.is_empty and (name in self._held or candidate.claim.id in self._held):
             nodes = ", ".join(sorted(candidate.claim.replaces))
             return KeptNode(name, Kept.BEING_REPLACED, f"it is to take over from {nodes}")
@@ -117,6 +125,34 @@ class Replacements:
         """What the replacements of nodes cost an hour, in billionths."""
         wanted = set(nodes)
         return sum(claim.nanos_per_hour for claim in self.claims if not wanted.isdisjoint(claim.replaces))
+
+
+@dataclass(frozen=True, slots=True)
+class _Vain:
+    """A machine that was bought instead of a node, and is to go itself."""
+
+    node: str
+    instead_of: str
+    why: str
+    is_empty: bool
+
+
+def _in_vain(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Iterator[_Vain]:
+    """Machines that were outgoing as they came, while what they were bought to replace is there.
+
+    What is bought now is then no better than what it replaces: of an image with the old kubelet one node after another
+    was replaced by its like, for ever, and all pods were disturbed each time.
+    """
+    nodes = {node.name: node for node in snapshot.cluster.nodes}
+    for claim in snapshot.claims:
+        node = nodes.get(claim.node or "")
+        replaced = [name for name in claim.replaces if name in nodes]
+        if node is None or not replaced:
+            continue
+        going = outgoing(node, claim, policy, claim.rented_since)
+        if going is not None:
+            empty = is_empty([pod for pod in snapshot.cluster.pods if pod.node == node.name], now)
+            yield from (_Vain(node.name, name, going.why, empty) for name in replaced)
 
 
 def _is_open(claim: NodeClaim, policy: Policy, now: float) -> bool:

@@ -52,6 +52,11 @@ def test_a_node_tells_its_container_runtime() -> None:
     assert [each.runtime for each in view.nodes] == ["containerd://2.3.7", ""]
 
 
+def test_a_node_tells_its_kubelet() -> None:
+    view = view_of(node(nodeInfo={"kubeletVersion": "v1.34.1"}), node("other"))
+    assert [each.kubelet for each in view.nodes] == ["v1.34.1", ""]
+
+
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 WRITING, READING = {"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/v", "readOnly": True}
 

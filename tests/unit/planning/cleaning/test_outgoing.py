@@ -22,6 +22,7 @@ from tests.unit.planning.cleaning.world import (
     job_on,
     kept,
     message,
+    moves,
     policy_with,
     quiet_snapshot,
     removed,
@@ -64,6 +65,38 @@ def test_a_machine_expires(node: Node, held: NodeClaim | None, policy: Policy, w
     found = outgoing(node, held, policy, NOW)
     assert (found and found.why) == why
     assert (found and found.reason) == (why and ProposalReason.EXPIRED)
+
+
+def least(version: str | None = "v1.34.1", group: dict[str, Any] | None = None, **rules: Any) -> Policy:
+    return policy_with({"min_kubelet_version": version, **rules}, group)
+
+
+def with_kubelet(version: str, name: str = "n1") -> Node:
+    return owned_node(name, kubelet=version)
+
+
+@pytest.mark.parametrize(
+    ("node", "policy", "why"),
+    [
+        pytest.param(with_kubelet("v1.33.4"), least(), "kubelet v1.33.4, v1.34.1 at least", id="older"),
+        pytest.param(with_kubelet("v1.34.1+k3s1"), least(), None, id="just as old"),
+        pytest.param(with_kubelet("v1.35.0"), least(), None, id="newer"),
+        pytest.param(with_kubelet("v1.2.3"), least(None), None, id="no version is asked for"),
+        pytest.param(OLD, least(), None, id="it tells none"),
+        pytest.param(make_node("n1", kubelet="v1.33.4"), least(), None, id="not ours"),
+        pytest.param(owned_node("n1", "gone", kubelet="v1.33.4"), least(), None, id="of a group that is no more"),
+        pytest.param(
+            with_kubelet("v1.33.4"),
+            least(group={"tier": Tier.EDGE, "is_elastic": False}),
+            None,
+            id="where nothing is bought or released",
+        ),
+    ],
+)
+def test_a_kubelet_is_outdated(node: Node, policy: Policy, why: str | None) -> None:
+    found = outgoing(node, claim(DAY), policy, NOW)
+    assert (found and found.why) == why
+    assert (found and found.reason) == (why and ProposalReason.OUTDATED)
 
 
 def test_a_retired_flavour_is_the_first_reason_and_counts_for_nodes_of_others_too() -> None:
@@ -183,3 +216,71 @@ def test_nothing_is_asked_of_machines_that_cannot_be_bought_again() -> None:
     policy = msgspec.structs.replace(policy, catalogue=Catalogue((tiny,), "USD", policy.catalogue.billing))
     found = expired(job_on("n1", "a", cpu="2", left_s=20 * HOUR), policy=policy, young=("n2", "n3"), may_replace=True)
     assert (found.proposals, kept(found)["n1"]) == ((), Kept.MIN_SIZE_REACHED)
+
+
+def outdated(*pods: Any, kubelets: tuple[str, ...], policy: Policy | None = None, **fields: Any) -> Plan:
+    """Nodes n1, n2, … with these kubelets, where v1.34.1 is asked for."""
+    nodes = [with_kubelet(version, f"n{number}") for number, version in enumerate(kubelets, 1)]
+    return cleaned(quiet_snapshot(nodes, pods, **fields), policy or least())
+
+
+def test_a_well_used_node_with_an_older_kubelet_is_emptied_to_newer_ones() -> None:
+    pods = [job_on("n1", "a", cpu="3"), job_on("n2", "b", cpu="500m"), job_on("n3", "c", cpu="1")]
+    found = outdated(*pods, kubelets=("v1.33.4", "v1.33.4", "v1.34.1"), policy=least(max_nodes_at_once=1))
+    assert [(item.node, item.reason, item.message) for item in found.remove] == [
+        ("n2", ProposalReason.OUTDATED, "kubelet v1.33.4, v1.34.1 at least, 1 pod moves")
+    ]
+    assert moves(found) == [("b", "n2", "n3")]
+    assert kept(found)["n1"] is Kept.TOO_MANY_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("constraints", "reason"),
+    [
+        pytest.param(
+            {"disruption": {"htas.io/do-not-disrupt": "true"}}, Kept.BLOCKED_BY_POD, id="a pod that asks to stay"
+        ),
+        pytest.param({"has_local_storage": True}, Kept.BLOCKED_BY_POD, id="local storage"),
+    ],
+)
+def test_drain_rules_hold_one_with_an_older_kubelet(constraints: dict[str, Any], reason: Kept) -> None:
+    found = outdated(job_on("n1", "a", **constraints), kubelets=("v1.33.4", "v1.34.1"))
+    assert (kept(found)["n1"], removed(found)) == (reason, ["n2"])
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "told", "gone"),
+    [
+        pytest.param("v1.34.1", None, ["n1"], id="it has a newer one"),
+        pytest.param(
+            "v1.33.9",
+            "n2, bought to take over from it, is to go itself: kubelet v1.33.9, v1.34.1 at least",
+            [],
+            id="its image has an older one, too",
+        ),
+    ],
+)
+def test_nobody_moves_to_a_replacement_that_is_to_go_itself(kubelet: str, told: str | None, gone: list[str]) -> None:
+    old, new = with_kubelet("v1.33.4"), with_kubelet(kubelet, "n2")
+    claims = (ready_claim(old), msgspec.structs.replace(ready_claim(new, 60.0), replaces=("n1",)))
+    found = outdated(job_on("n1", "a", cpu="4"), kubelets=("v1.33.4", kubelet), claims=claims)
+    assert removed(found) == gone
+    assert [keeping.message for keeping in found.kept if keeping.node == "n1"] == ([told] if told else [])
+
+
+def test_nor_do_pods_of_other_nodes() -> None:
+    nodes = [with_kubelet("v1.33.4", f"n{number}") for number in (1, 2, 3)]
+    claims = (*map(ready_claim, nodes[:2]), msgspec.structs.replace(ready_claim(nodes[2], 60.0), replaces=("n1",)))
+    pods = [job_on("n1", "a", cpu="4"), job_on("n2", "b", cpu="4")]
+    found = outdated(*pods, kubelets=("v1.33.4",) * 3, claims=claims)
+    assert (removed(found), kept(found)["n2"]) == ([], Kept.NO_PLACE_TO_MOVE_PODS)
+
+
+def test_a_machine_bought_in_vain_goes_and_no_other_of_a_group_at_its_least_size() -> None:
+    """Counted, it made the group larger, and an empty node went that had been there before it."""
+    nodes = [with_kubelet("v1.33.4", f"n{number}") for number in (1, 2, 3)]
+    bought = msgspec.structs.replace(ready_claim(nodes[2], 1200.0), replaces=("n1",))
+    claims = (*map(ready_claim, nodes[:2]), bought)
+    policy = least(group={"min_nodes": 2})
+    found = outdated(kubelets=("v1.33.4",) * 3, claims=claims, policy=policy)
+    assert removed(found) == ["n3"]
