@@ -23,7 +23,7 @@ from htas.model.plan import Plan
 from htas.model.policy import NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
-from htas.planning.place.packing_orders import BestFit
+from htas.planning.place.placing import BestFit
 
 THRESHOLD = 0.5
 """Table 6."""

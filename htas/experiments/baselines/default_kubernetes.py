@@ -18,7 +18,7 @@ from htas.model.plan import Plan
 from htas.model.policy import Cycles, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
-from htas.planning.place.packing_orders import Order
+from htas.planning.place.placing import Order
 
 PAPERS_CYCLES = Cycles(scheduling_s=20.0, autoscaling_s=300.0, cleaning_s=20.0)
 """Table 6: what the paper's own baselines run in."""

@@ -17,7 +17,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.place.packing_orders import Order
+from htas.planning.place.placing import Order
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 

@@ -20,7 +20,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.place.packing_orders import Order
+from htas.planning.place.placing import Order
 from htas.planning.planner import Planner
 
 

@@ -26,7 +26,7 @@ from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
-from htas.planning.place.packing_orders import Order
+from htas.planning.place.placing import Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from htas.model.packing import Scoring, ScoringStrategy
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.place.packing_orders import Scored
+from htas.planning.place.placing import Scored
 
 LEAST_REQUESTED = Scored(Scoring(ScoringStrategy.LEAST_ALLOCATED))
 """kube-scheduler's default: the node with the most left, CPU and memory alike; the first of equals."""

@@ -14,7 +14,7 @@ from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.emptying import Emptying, Occupied, youngest_s
 from htas.experiments.baselines.orders import LEAST_REQUESTED
 from htas.model.snapshot import Memory
-from htas.planning.place.packing_orders import Order
+from htas.planning.place.placing import Order
 
 DRAINS_AT_ONCE = 1
 REMOVALS_AT_ONCE = 10

@@ -24,8 +24,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.near_users import EdgePlacement
 from htas.planning.place.nominations import Nominations
-from htas.planning.place.packing_orders import BestFit
-from htas.planning.place.placing import fill
+from htas.planning.place.placing import BestFit, fill
 
 InTurn = Callable[[Sequence[Demand], int], None]
 """Told of what has no room, and of the priority whose turn it is: preempts for pods of that priority, if it does."""

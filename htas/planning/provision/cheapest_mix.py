@@ -10,8 +10,7 @@ import numpy as np
 from htas.model.policy import AutoscalingAlgorithm
 from htas.planning.cluster.classes import Ints
 from htas.planning.place.demand import Demand
-from htas.planning.place.packing_orders import BestFit
-from htas.planning.place.placing import fill
+from htas.planning.place.placing import BestFit, fill
 from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.steady import NEARLY_AS_GOOD

@@ -17,8 +17,7 @@ from htas.model.policy import Policy
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
-from htas.planning.place.packing_orders import order_of
-from htas.planning.place.placing import Placer, fill
+from htas.planning.place.placing import Placer, fill, order_of
 from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance

@@ -14,8 +14,7 @@ import numpy as np
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.place.packing_orders import BestFit
-from htas.planning.place.placing import Placer, fill
+from htas.planning.place.placing import BestFit, Placer, fill
 from htas.planning.provision.levelling import may_stay
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer
