@@ -120,6 +120,11 @@ class CleaningSetting(Section):
     skip_custom_controller_pods: Switch = Field(
         default=True, description="So do pods of controllers HTAS does not know: nobody may start them again."
     )
+    move_services: Switch = Field(
+        default=False,
+        description="Services are moved, for the bill's sake too, unless they opt out; false: only those that opt in "
+        "(htas.io/migrate). Cluster Autoscaler and Karpenter move all that nothing speaks against.",
+    )
 
     consolidation: ConsolidationSetting = Field(
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
@@ -174,6 +179,7 @@ class CleaningSetting(Section):
             skip_local_storage=self.skip_local_storage,
             skip_system_pods=self.skip_system_pods,
             skip_custom_controller_pods=self.skip_custom_controller_pods,
+            moves_services=self.move_services,
             consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
         )
 

@@ -23,7 +23,7 @@ OF_CONTROL_PLANE = Meaning(
 )
 OF_RULES: Mapping[str, str] = {
     Blocking.SERVICE_NOT_OPTED_IN: f"kubectl annotate pod {{pod}} {MAY_MIGRATE}=true --overwrite, and so in its"
-    " controller's template for those that come after it",
+    " controller's template for those that come after it; or cleaning.moveServices: true",
     Blocking.DO_NOT_DISRUPT: "kubectl annotate pod {pod} {keys}, or wait for its end",
     Blocking.NOT_SAFE_TO_EVICT: "kubectl annotate pod {pod} {keys}, and so in its controller's template",
     Blocking.LOCAL_STORAGE_REQUESTED: f"where its data may be lost, kubectl annotate pod {{pod}} {SAFE_TO_EVICT}=true"

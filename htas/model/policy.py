@@ -83,6 +83,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     skip_local_storage: bool = True
     skip_system_pods: bool = True
     skip_custom_controller_pods: bool = True
+    moves_services: bool = False
+    """Whether services may be moved that have not opted in; those that opted out never are."""
     min_replica_count: int = 0
     delay_after_launch_s: float = 0.0
     """A node younger than this is not cleaned (empty or not)."""

@@ -264,14 +264,15 @@ def test_budgets_hold_while_services_are_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("disruption", "nodes"),
+    ("disruption", "moves_services", "nodes"),
     [
-        pytest.param({}, 2, id="a service stays"),
-        pytest.param({"htas.io/migrate": "true"}, 1, id="unless it opts in"),
+        pytest.param({}, False, 2, id="a service stays"),
+        pytest.param({"htas.io/migrate": "true"}, False, 1, id="unless it opts in"),
+        pytest.param({}, True, 1, id="or all are moved"),
     ],
 )
-def test_services_are_moved_only_if_they_opt_in(disruption: dict[str, str], nodes: int) -> None:
-    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60)
+def test_services_are_moved_only_if_they_opt_in(disruption: dict[str, str], moves_services: bool, nodes: int) -> None:
+    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60, moves_services=moves_services)
     policy = make_policy([NodeGroup("any", cleaning=rules)], PLAIN)
     story = Story(policy, service("large", 4), service("single", 1, 100, disruption=disruption))
     story.world.load(Workload("less", (), (Rescale(600, "default", "large", 2),)))

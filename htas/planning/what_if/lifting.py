@@ -202,7 +202,7 @@ def raised_threshold(present: AdoptedCluster, without_any: Arrangement) -> str:
 
 
 _REMEDIES: Mapping[str, str] = {
-    Blocking.SERVICE_NOT_OPTED_IN: f'annotate them {MAY_MIGRATE}: "true"',
+    Blocking.SERVICE_NOT_OPTED_IN: f'annotate them {MAY_MIGRATE}: "true", or cleaning.moveServices: true',
     Blocking.DO_NOT_DISRUPT: "remove the annotations, or wait for their end",
     Kept.SCALE_DOWN_DISABLED: f"kubectl annotate node NODE {SCALE_DOWN_DISABLED}-",
     Blocking.NOT_SAFE_TO_EVICT: f'remove {SAFE_TO_EVICT}: "false"',

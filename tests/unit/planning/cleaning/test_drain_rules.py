@@ -132,6 +132,13 @@ def test_holds_its_node(pod: Pod, reason: Blocking) -> None:
     assert pod.key in verdict.message
 
 
+@pytest.mark.parametrize(
+    ("wish", "reason"), [("false", Blocking.SERVICE_NOT_OPTED_IN), ("ture", Blocking.SERVICE_NOT_OPTED_IN)]
+)
+def test_where_all_services_are_moved_one_that_says_otherwise_stays(wish: str, reason: Blocking) -> None:
+    assert says(service(disruption=noted(migrate=wish)), {"moves_services": True}).blocked is reason
+
+
 def test_on_completion_is_waited_for() -> None:
     verdict = says(job(disruption=noted(safe="on-completion")))
     assert verdict.waits
@@ -153,6 +160,7 @@ def test_on_completion_is_waited_for() -> None:
             id="the minimum is for ReplicaSets",
         ),
         pytest.param(job(owner=Owner("ReplicaSet", "web")), {"min_replica_count": 2}, id="a set of unknown size"),
+        pytest.param(service(), {"moves_services": True}, id="services that did not opt in"),
     ],
 )
 def test_rules_are_switched_off_by_configuration(pod: Pod, rules: dict[str, Any]) -> None:
