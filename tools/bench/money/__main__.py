@@ -40,7 +40,7 @@ from tools.bench.money.beside_clairvoyant import GOALS, beside, beside_rows, bes
 from tools.bench.money.books import books, books_table
 from tools.bench.money.families import families
 from tools.bench.money.playing import FAIR, SHIPPED, NoFlavourError, Played, play
-from tools.bench.money.switches import ABLATED, HTAS
+from tools.bench.money.switches import ABLATED, HTAS, MOVES_SERVICES
 from tools.bench.money.table import each_baseline, rows, table
 
 _COLUMNS = (
@@ -50,7 +50,7 @@ _COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
-CONTENDERS = (HTAS, *FAIR, *SHIPPED, *ABLATED)
+CONTENDERS = (HTAS, MOVES_SERVICES, *FAIR, *SHIPPED, *ABLATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

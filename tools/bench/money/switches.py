@@ -44,8 +44,15 @@ CHANGES: Mapping[str, Callable[[Policy], Policy]] = {
 }
 """By what is switched off: waiting for company, expected work, waiting for what ends, packing by time, services and
 jobs apart, moves, refusing what is rented too long, smaller machines for what is left, keeping what is paid for."""
+MOVES_SERVICES = f"{HTAS}-moves-services"
+"""HTAS with `cleaning.moveServices`: services that have not opted in are moved, as the peers evict them."""
 WITHOUT = f"{HTAS}-without-"
 ABLATED = tuple(f"{WITHOUT}{name}" for name in CHANGES)
+
+
+def with_services_moved(policy: Policy) -> Policy:
+    """The policy of MOVES_SERVICES."""
+    return _cleaned(lambda rules: msgspec.structs.replace(rules, moves_services=True))(policy)
 
 
 def without(contender: str, policy: Policy) -> Policy:
