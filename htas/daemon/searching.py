@@ -18,6 +18,7 @@ from htas.model.policy import Policy
 from htas.model.proposals import Seat
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot, OptimizerState
+from htas.planning.cluster.whereabouts import is_pending
 from htas.planning.disrupt.search_request import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
@@ -169,9 +170,7 @@ class Searching:
 
     def _begin(self, snapshot: ClusterSnapshot, is_requested: bool) -> None:
         self._circumstances = circumstances(snapshot)
-        self._asked_of = {
-            pod.uid: pod.priority for pod in snapshot.cluster.pods if pod.node is None and not pod.is_terminating
-        }
+        self._asked_of = {pod.uid: pod.priority for pod in snapshot.cluster.pods if is_pending(pod, pod.node)}
         with self._lock:
             last = self._report
             if not is_requested or last is None:

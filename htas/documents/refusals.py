@@ -49,9 +49,7 @@ def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
 def taints_on(pod: Pod, snapshot: ClusterSnapshot) -> str:
     """Taints of nodes that a pod does not tolerate, which kube-scheduler does not name: ` {team=red:NoSchedule}`."""
     kept_out = (
-        untolerated(node.taints, pod.constraints.tolerations)
-        for node in snapshot.cluster.nodes
-        if node.is_ready and not node.is_unschedulable
+        untolerated(node.taints, pod.constraints.tolerations) for node in snapshot.cluster.nodes if node.takes_pods
     )
     texts = list(dict.fromkeys(taint_text(taint) for taint in kept_out if taint is not None))
     return f" {{{some(texts)}}}" if texts else ""

@@ -22,8 +22,9 @@ from htas.model.policy import CleaningRules, Policy, Promises
 from htas.model.proposals import Proposal
 from htas.model.reasons import Blocking, Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.cluster.ending import is_overdue
+from htas.planning.cluster.ending import must_leave
 from htas.planning.cluster.simulated import open_simulation
+from htas.planning.cluster.whereabouts import is_pending
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
@@ -136,7 +137,7 @@ class Validator:
         here = {pod.key for release in proposal.releases for pod in self.held(release.node)}
         for move in proposal.moves:
             target = self.nodes.get(move.target or "")
-            if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
+            if move.pod in here and (target is None or not target.takes_pods):
                 why = f"the target {move.target} of {move.pod} is gone or closed"
                 return Invalid(OutcomeReason.NODE_CLOSED, why)
         return None
@@ -146,9 +147,9 @@ class Validator:
     def _somebody_waits(self, proposal: Proposal) -> Invalid | None:
         for seat in proposal.seats:
             pod, node = self.present(seat.pod), self.nodes.get(seat.node)
-            if pod is None or pod.node is not None or pod.is_terminating or pod.gates:
+            if pod is None or not is_pending(pod, pod.node):
                 return Invalid(OutcomeReason.NOTHING_GAINED, f"{seat.pod} is gone or waits no more")
-            if node is None or not node.is_ready or node.is_unschedulable or node.is_draining:
+            if node is None or not node.takes_pods or node.is_draining:
                 return Invalid(OutcomeReason.NODE_CLOSED, f"node {seat.node} is gone or closed")
         return None
 
@@ -248,4 +249,4 @@ CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
 
 def pods_to_leave(pods: Iterable[Pod], node: str, now: float) -> list[Pod]:
     """Pods that must leave a node before its machine goes."""
-    return [pod for pod in pods if pod.node == node and pod.is_work and not is_overdue(pod, now)]
+    return [pod for pod in pods if pod.node == node and must_leave(pod, now)]

@@ -53,6 +53,11 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     """A machine that is not there yet and was asked for in no zone: it may come up in any."""
 
     @property
+    def takes_pods(self) -> bool:
+        """Whether pods may be bound to it: Ready, and not cordoned."""
+        return self.is_ready and not self.is_unschedulable
+
+    @property
     def cluster(self) -> str | None:
         return self.labels.get(CLUSTER_LABEL)
 

@@ -15,6 +15,7 @@ from htas.model.disruptions import rearrangement_of
 from htas.model.migrations import MigrationSettings, Refusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
+from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import (
     CleaningRules,
@@ -540,3 +541,15 @@ def test_people_are_told_that_no_room_is_made_any_more() -> None:
     story.play(150)
     told = {(news.name, news.reason, news.is_warning) for news in story.world.announcer.news}
     assert ("default/high-1", "RearrangementCancelled", True) in told
+
+
+def test_of_a_pod_behind_a_gate_a_search_says_nothing() -> None:
+    """It was none of those that were placed; once let through, it was preempted for at once, as if found hopeless."""
+    story = Full(nodes("a"), {"one-1": "a"}, [web("one", 4000)], None)
+    snapshot = story.daemon.observe()
+    waiting, gated = make_pod("waits", cpu="1"), make_pod("gated", cpu="1", gates=("held",))
+    view = msgspec.structs.replace(snapshot.cluster, pods=(*snapshot.cluster.pods, waiting, gated))
+    snapshot = msgspec.structs.replace(snapshot, cluster=view)
+    story.daemon.searching.ask(Plan(snapshot.taken_at, optimize=(waiting.key,)), snapshot)
+    settled, _ = story.daemon.searching.settle(snapshot)
+    assert set(settled.search.left) == {waiting.uid}

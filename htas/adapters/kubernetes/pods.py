@@ -369,5 +369,4 @@ def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
 
 def waits_for(pod: Pod, scheduler: str) -> bool:
     """Whether a pod waits for a node that HTAS, under a scheduler's name, should find or buy."""
-    is_waiting = pod.node is None and not pod.gates and not pod.is_terminating
-    return is_waiting and pod.is_placed_by(scheduler)
+    return pod.node is None and not pod.gates and not pod.is_terminating and pod.is_placed_by(scheduler)

@@ -12,6 +12,11 @@ def is_overdue(pod: Pod, now: float) -> bool:
     return pod.deleted_at is not None and now > pod.deleted_at + pod.grace_s + OVERDUE_S
 
 
+def must_leave(pod: Pod, now: float) -> bool:
+    """Whether a pod has to be gone from its node before its machine goes."""
+    return pod.is_work and not is_overdue(pod, now)
+
+
 SOON_S = 600.0
 """Pods that have longer to end are not waited for (maxGracePeriod's default): a tenant may ask for centuries."""
 

@@ -119,7 +119,7 @@ def source_refusal(node: Node, method: MigrationMethod) -> tuple[Refusal, str] |
 
 def target_refusal(node: Node, method: MigrationMethod) -> tuple[Refusal, str] | None:
     """Why nothing can be moved to a node; None: it can."""
-    if not node.is_ready or node.is_unschedulable:
+    if not node.takes_pods:
         return Refusal.TARGET_NOT_READY, f"node {node.name} is not Ready, or cordoned"
     if method is not MigrationMethod.KUBELET_CHECKPOINT or can_restore(node.runtime):
         return None

@@ -203,6 +203,6 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     targets = {
         node.name
         for node in snapshot.cluster.nodes
-        if node.is_ready and not node.is_unschedulable and node.claim not in coming and node.name not in about_to_go
+        if node.takes_pods and node.claim not in coming and node.name not in about_to_go
     }
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]

@@ -158,12 +158,9 @@ def _in_vain(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Iterator[
 def _is_open(claim: NodeClaim, policy: Policy, now: float) -> bool:
     """A replacement waits for its pods for a while, from when it is Ready; then it is a node like others."""
     group = policy.group(claim.group)
-    if group is None or claim.state not in (ClaimState.READY, *_ON_THE_WAY):
-        return False
-    return claim.is_coming or now - claim.since < group.cleaning.consolidation.within_s
-
-
-_ON_THE_WAY = (ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED)
+    if group is None or claim.is_coming:
+        return group is not None
+    return claim.state is ClaimState.READY and now - claim.since < group.cleaning.consolidation.within_s
 
 
 def emptied(

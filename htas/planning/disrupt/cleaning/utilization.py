@@ -13,7 +13,7 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
 from htas.model.resources import CPU, MEMORY, Resources
-from htas.planning.cluster.ending import is_overdue
+from htas.planning.cluster.ending import is_overdue, must_leave
 
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "microsoft.com/directx")
 """What nodes offer their GPUs as (Cluster Autoscaler, utils/gpu/gpu.go)."""
@@ -73,4 +73,4 @@ def _share(asked: int, offered: int) -> float:
 
 def is_empty(pods: Iterable[Pod], now: float) -> bool:
     """Whether nothing runs that would have to go elsewhere."""
-    return all(not pod.is_work or is_overdue(pod, now) for pod in pods)
+    return not any(must_leave(pod, now) for pod in pods)
