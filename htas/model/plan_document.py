@@ -54,6 +54,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "pricePerHour": price_text(item.nanos_per_hour),
                 "pods": list(item.pods),
                 **({"replaces": list(item.replaces)} if item.replaces else {}),
+                **({"why": item.why} if item.why else {}),
             }
             for item in plan.launches
         ],
@@ -77,6 +78,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "node": item.node,
                 "reason": item.reason.value,
                 "savingsPerHour": price_text(item.savings_nanos_per_hour),
+                "message": item.message,
             }
             for item in plan.remove
         ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from htas.adapters.kubernetes import selectors, wire, wire_storage
-from htas.adapters.kubernetes.errors import Fault, Faults
+from htas.adapters.kubernetes.errors import LONGEST, Fault, Faults
 from htas.adapters.kubernetes.pods import epoch, namespace, ready
 from htas.adapters.kubernetes.requests import amounts
 from htas.model.budgets import DisruptionBudget
@@ -73,8 +73,8 @@ def node(raw: wire.Node, storage: Mapping[str, NodeStorage], faults: Faults) -> 
         provider_id=raw.spec.provider_id,
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
         attach_limits=attaching.attach_limits,
-        runtime=status.node_info.container_runtime_version,
-        kubelet=status.node_info.kubelet_version,
+        runtime=status.node_info.container_runtime_version[:LONGEST],
+        kubelet=status.node_info.kubelet_version[:LONGEST],
         ready_since=epoch(condition.last_transition_time) if condition is not None else None,
         topology_keys=attaching.topology_keys,
     )
