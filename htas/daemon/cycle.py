@@ -261,7 +261,7 @@ class Daemon:
             self._retries.begin(before.failed_moves)
             self._machines.times = before.machine_times
             known = newest[0].plan.memory
-            self._memory = Memory(room_made=known.room_made, lapses=known.lapses)
+            self._memory = Memory(room_made=known.room_made, awaited=known.awaited, lapses=known.lapses)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,

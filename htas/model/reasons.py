@@ -58,6 +58,11 @@ class Unplaced(Reason):
         "Every flavour that would hold it failed a moment ago.",
         "Time, at most timeouts.backoffMax; or another flavour.",
     )
+    NOT_LET_IN = (
+        "NotLetIn",
+        "A machine that was bought for it came with room and does not let it in: nothing is bought for a while.",
+        "The labels and taints that nodes really get, under nodeGroups; or what the pod asks of its node.",
+    )
     CAPACITY_FREES_SOON = (
         "CapacityFreesSoon",
         "Batch nodes end their work before a purchase could arrive.",

@@ -71,6 +71,18 @@ class Lapse(msgspec.Struct, frozen=True):
     times: int
 
 
+class AwaitedMachine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was bought for the pods of an owner: the claim that they wait for, and how often one came in vain.
+
+    It was in vain where its node had room and did not let them in, the last time `at`, for `why`.
+    """
+
+    claim: str = ""
+    times: int = 0
+    at: float = 0.0
+    why: str = ""
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
@@ -90,6 +102,8 @@ class Memory(msgspec.Struct, frozen=True):
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}
     """By node what moves off it have cost and saved, which were made instead of a purchase."""
+    awaited: Mapping[str, AwaitedMachine] = {}
+    """By the owner of pods that wait what was bought for them."""
     lapses: Mapping[str, Lapse] = {}
     """By node what came of the machines that were bought to take over from it."""
 

@@ -8,16 +8,18 @@ is placed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from htas.model.plan import UnplacedPod
+from htas.model.snapshot import AwaitedMachine
 from htas.planning.cluster.simulation import Simulation, pods_by_row
 from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
+from htas.planning.provision.not_let_in import came_of, leave_out
 from htas.planning.provision.scale_up import ScaleUp, buy
 from htas.planning.rental.lengthening import Lengthening
 from htas.planning.satisfiable import is_satisfiable
@@ -35,6 +37,8 @@ class Scheduled:
     """Somebody waits whom a node or a machine on offer would take."""
     room: MadeRoom | None = None
     """What is moved instead of buying more."""
+    awaited: Mapping[str, AwaitedMachine] = field(default_factory=dict)
+    """By owner of pods what came of the machines that were bought for them."""
 
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
@@ -87,24 +91,29 @@ class _Scheduling:
 
     def _bought(self, demands: Sequence[Demand]) -> Scheduled:
         """Machines bought for what found no room."""
-        placed = {pod.key for pods in pods_by_row(self.sim.assignments()).values() for pod in pods}
+        placements = pods_by_row(self.sim.assignments())
+        placed = {pod.key for pods in placements.values() for pod in pods}
+        awaited = came_of(self.context, placements)
+        paused = leave_out(self.context, demands, awaited)
         work_is_waiting = is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
-            scale_up = self._buy(demands)
+            scale_up = self._buy(demands, paused)
             room = self._room_made(scale_up)
             if room is None:
                 branch.commit()
-                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting)
+                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, awaited=awaited)
         with self.sim.fork() as branch:
-            less = self._less_bought(_copies(copies), room)
+            less = self._less_bought(_copies(copies), room, paused)
             if _price(less) + room.nanos_per_hour <= _price(scale_up):
                 branch.commit()
-                return Scheduled(less, Preemptions(), placed, work_is_waiting, room)
-        return Scheduled(self._buy(copies), Preemptions(), placed, work_is_waiting)
+                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, awaited)
+        return Scheduled(self._buy(copies, paused), Preemptions(), placed, work_is_waiting, awaited=awaited)
 
-    def _buy(self, demands: Sequence[Demand]) -> ScaleUp:
-        return buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
+    def _buy(self, demands: Sequence[Demand], paused: Sequence[UnplacedPod]) -> ScaleUp:
+        scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
+        scale_up.unplaced += paused
+        return scale_up
 
     def _room_made(self, scale_up: ScaleUp) -> MadeRoom | None:
         """Moves that cost less than some of the machines; where more work is to come, these would soon be in use."""
@@ -113,18 +122,20 @@ class _Scheduling:
         rentals = self.lengthening.rentals if self.lengthening is not None else None
         return instead_of_buying(self.context, scale_up.bought, rentals)
 
-    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom) -> ScaleUp:
+    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, paused: Sequence[UnplacedPod]) -> ScaleUp:
         """What is bought for the others once room is made for some."""
         seated = {pod.key for pod in room.seated}
         for demand in demands:
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
         self.sim.keep_room(*room.way.arrivals())
-        return self._buy(demands)
+        return self._buy(demands, paused)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
-            return buy(self.context, _copies(demands), self.lengthening, is_due=self.is_buying_due).unplaced
+            copies = _copies(demands)
+            awaited = came_of(self.context, pods_by_row(self.sim.assignments()))
+            return self._buy(copies, leave_out(self.context, copies, awaited)).unplaced
 
 
 def _price(scale_up: ScaleUp) -> int:

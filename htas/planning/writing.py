@@ -23,6 +23,7 @@ from htas.planning.disrupt.making_room.instead import holds, proposal
 from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
+from htas.planning.provision.not_let_in import with_bought
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.schedule import Scheduled
 
@@ -63,6 +64,7 @@ def write_plan(
             meant_for=_meant(context, launch, placements),
             bought_for=_bought_for(context, launch),
             room_made=_room_made(context, scheduled),
+            awaited=with_bought(scheduled.awaited, launch, simulated.waiting),
         ),
     )
 

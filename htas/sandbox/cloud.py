@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
+from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, Node
 from htas.ports import CapacityError, NotFoundError
@@ -57,6 +58,9 @@ class Chances(msgspec.Struct, frozen=True):
         return Boot.REGISTERS_LATE if draw() < self.registers_late else Boot.WELL
 
 
+GIVEN_BY_KUBELETS = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+
+
 class SandboxCloud:
     """Implements ProviderPort."""
 
@@ -93,6 +97,8 @@ class SandboxCloud:
         self._unlisted: set[str] = set()
         self.sold: tuple[str, ...] | None = None
         """Names of the flavours it has; None: whatever is asked for."""
+        self.taints: tuple[Taint, ...] = ()
+        """What nodes of machines ordered from now on bear beside what is asked for, as an image may have it."""
         self.kubelet = ""
         """The version that nodes of machines ordered from now on tell, as an image has it; empty: they tell none."""
 
@@ -134,6 +140,8 @@ class SandboxCloud:
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             provider_id=f"sandbox:///{instance.id}",
             uid=f"node-{instance.id}",
+            labels={**GIVEN_BY_KUBELETS, **node.labels},
+            taints=(*node.taints, *self.taints),
             kubelet=self.kubelet,
         )
         rental = Rental(instance.id, claim.id, flavour.name, flavour.nanos_per_hour, instance.created_at)

@@ -1,4 +1,4 @@
-"""What CSI drivers will make of a machine: the labels that say which volumes it reaches, and how many it can attach.
+"""What a machine will get once it has joined: the labels of kubelet, cloud and CSI drivers, and how many volumes.
 
 A driver labels a node once it runs there (`topology.cinder.csi.openstack.org/zone: az-1`), so a machine that is not
 there yet has no such label, and no volume could be reached from it. Which it will get is read from nodes that are
@@ -23,6 +23,17 @@ AttachLimits = tuple[tuple[str, int], ...]
 REGISTERS_WITHIN_S = 120.0
 """So long after a node is Ready its CSI drivers may take to register: their images are pulled, their pods start."""
 
+OS_LABEL = "kubernetes.io/os"
+GIVEN_BY_KUBELETS = (
+    OS_LABEL,
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/region",
+)
+"""Labels that nodes are given as they join, by kubelets or the cloud's controllers, and that no group states: were they
+taken for missing, a pod that may not be where they are had one machine bought after another."""
 GIVEN_BY_OTHERS = frozenset({ZONE_LABEL, HOSTNAME_LABEL})
 """Topology keys of some drivers that nodes have anyway."""
 
@@ -34,12 +45,27 @@ class Attaching:
         self._policy, self._rules = policy, policy.volumes
         self._nodes = snapshot.models or snapshot.cluster.nodes
         self._now = snapshot.taken_at
+        self._given: dict[str, dict[str, str]] = {}
         self._values: dict[tuple[str, str, str | None], str | None] = {}
 
     def labels(self, group: NodeGroup, zone: str | None) -> dict[str, str]:
-        """The topology labels that a machine of a group in a zone (None: wherever the cloud puts it) will get."""
+        """The labels that a machine of a group in a zone (None: wherever the cloud puts it) will get by others."""
+        return {**self._of_kubelets(group.name), **self._of_drivers(group, zone)}
+
+    def _of_drivers(self, group: NodeGroup, zone: str | None) -> dict[str, str]:
         found = {key: self._value(key, group.name, zone) for key in self._keys}
         return {key: value for key, value in found.items() if value is not None}
+
+    def _of_kubelets(self, group: str) -> dict[str, str]:
+        """What all nodes of its group have, else all there are; of a cluster without a node, that it runs Linux."""
+        if group not in self._given:
+            nodes = [node for node in self._nodes if node.group == group] or self._nodes
+            shown = {key: {node.labels.get(key) for node in nodes} for key in GIVEN_BY_KUBELETS}
+            known = {key: values.pop() for key, values in shown.items() if len(values) == 1}
+            self._given[group] = {key: value for key, value in known.items() if value is not None}
+            if not nodes:
+                self._given[group][OS_LABEL] = "linux"
+        return self._given[group]
 
     def limits(self, flavour: str) -> AttachLimits:
         """As the first Ready node of the flavour shows; else as configured; else the least that any node shows."""
@@ -53,7 +79,7 @@ class Attaching:
         group = self._policy.group(node.group)
         if group is None:
             return {}
-        expected = self.labels(group, node.labels.get(ZONE_LABEL))
+        expected = self._of_drivers(group, node.labels.get(ZONE_LABEL))
         return {key: value for key, value in expected.items() if key not in node.labels}
 
     def completed(self, node: Node, awaited: Mapping[str, str]) -> Node:

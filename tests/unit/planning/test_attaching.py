@@ -39,10 +39,16 @@ SMALL = make_flavour("small", "1", "2Gi", "0.02", zones=ZONES)
 
 
 def node(
-    name: str, zone: str | None = "az-1", cinder: str | None = None, group: str = "any", rack: str = "", **more: Any
+    name: str,
+    zone: str | None = "az-1",
+    cinder: str | None = None,
+    group: str = "any",
+    rack: str = "",
+    arch: str = "",
+    **more: Any,
 ) -> Node:
     """A node that CSI drivers have labelled, as they do: by the label and by naming it in its CSINode."""
-    said = {ZONE: zone, CINDER_ZONE_LABEL: cinder, RACK: rack or None}
+    said = {ZONE: zone, CINDER_ZONE_LABEL: cinder, RACK: rack or None, "kubernetes.io/arch": arch or None}
     labels = {key: value for key, value in said.items() if value is not None}
     keys = tuple(key for key in (CINDER_ZONE_LABEL, RACK) if key in labels)
     fields = {"ready_since": LONG, "topology_keys": keys, "cpu": "1m", **more}
@@ -57,8 +63,8 @@ def labels(nodes: Sequence[Node], zone: str | None, *rules: TopologyLabel) -> di
 @pytest.mark.parametrize(
     ("nodes", "zone", "found"),
     [
-        pytest.param([], "az-1", {CINDER_ZONE_LABEL: "az-1"}, id="no node yet: Cinder's zones are Nova's"),
-        pytest.param([], None, {}, id="nor a zone: nobody knows where the cloud puts it"),
+        pytest.param([], "az-1", {CINDER_ZONE_LABEL: "az-1", "kubernetes.io/os": "linux"}, id="no node yet: Cinder's zones are Nova's"),
+        pytest.param([], None, {"kubernetes.io/os": "linux"}, id="nor a zone: nobody knows where the cloud puts it"),
         pytest.param([node("a", cinder="nova")], None, {CINDER_ZONE_LABEL: "nova"}, id="as the group's node has it"),
         pytest.param([node("a", cinder="room-1")], "az-1", {CINDER_ZONE_LABEL: "room-1"}, id="whatever it is called"),
         pytest.param([node("a", cinder="az-1")], "az-2", {CINDER_ZONE_LABEL: "az-2"}, id="a zone without a node yet"),
@@ -69,6 +75,8 @@ def labels(nodes: Sequence[Node], zone: str | None, *rules: TopologyLabel) -> di
         pytest.param([node("a", ready_since=NOW - 5)], "az-1", {CINDER_ZONE_LABEL: "az-1"}, id="it became Ready just now: its driver may yet come"),
         pytest.param([node("a", group="gpu")], "az-1", {CINDER_ZONE_LABEL: "az-1"}, id="what another group goes without says nothing of this one"),
         pytest.param([node("a", rack="r1"), node("b", rack="r1")], "az-1", {RACK: "r1"}, id="another driver's label, the same on two nodes of the zone"),
+        pytest.param([node("a", arch="arm64"), node("b", None, arch="amd64", group="gpu")], "az-1", {"kubernetes.io/arch": "arm64"}, id="an architecture, as the group's nodes have it"),
+        pytest.param([node("a", None, arch="arm64", group=""), node("b", None, arch="amd64", group="")], None, {}, id="of a group without nodes nobody knows which of two it will be"),
         pytest.param([node("a", rack="n1")], "az-1", {}, id="on a single node it may be that node's own name"),
         pytest.param([node("a", rack="az-1")], "az-1", {RACK: "az-1"}, id="unless it is the zone's"),
         pytest.param([node("a", rack="az-1")], "az-2", {RACK: "az-2"}, id="then it is so in other zones"),

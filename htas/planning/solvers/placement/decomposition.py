@@ -46,10 +46,11 @@ class Decomposition(PlacementSearch):
         problem = self.problem
         reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage))
         if not self.is_reached(stage, reached):
-            self._add_by_preempting(stage)
+            self._add_by_preempting(stage, deadline)
         if not self.is_reached(stage, reached):
             self._add_by_exchanges(stage, reached, _FIRST_STEPS, deadline)
-        if not self.is_reached(stage, reached) and problem.nodes <= _MOST_NODES_ASKED:
+        is_asked = problem.nodes <= _MOST_NODES_ASKED and not self.clock.is_over(deadline)
+        if is_asked and not self.is_reached(stage, reached):
             reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage, is_close=True))
         if not self.is_reached(stage, reached):
             reached.placed_bound = min(reached.placed_bound, self._bound_by_filling(stage, reached, deadline))
@@ -89,12 +90,12 @@ class Decomposition(PlacementSearch):
         self.clock.work(0.2)
         return reached.placed_bound - is_wasted
 
-    def _add_by_preempting(self, stage: SearchStage) -> None:
+    def _add_by_preempting(self, stage: SearchStage, deadline: float) -> None:
         """What fits if less important pods give way, the least important first, nobody else disturbed."""
         problem = self.problem
         upto = np.asarray(problem.tier <= stage.tier)
         for level in range(problem.tiers - 1, stage.tier - 1, -1):
-            if problem.placed(self.x, stage.tier) == problem.wanted(stage.tier):
+            if problem.placed(self.x, stage.tier) == problem.wanted(stage.tier) or self.clock.is_over(deadline):
                 return
             kept = (problem.tier <= level) | (problem.budget_of >= 0)
             x = np.where(kept[:, None], self.x, 0)
