@@ -10,7 +10,7 @@ import msgspec
 from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis
 from htas.adapters.cassandra.session import Row, Session
-from htas.adapters.stored import readable
+from htas.adapters.stored import readable, unpacked
 from htas.model.record import CycleRecord, cycle_number
 from htas.ports import PermanentError
 
@@ -83,7 +83,7 @@ def _record(number: int, chunks: Sequence[Row]) -> CycleRecord | None:
     if not chunks or len(chunks) < chunks[0][0]:
         return None
     try:
-        body = zlib.decompress(b"".join(chunk for _, chunk in chunks))
+        body = unpacked(b"".join(chunk for _, chunk in chunks))
     except zlib.error as error:
         raise PermanentError(f"Cassandra: cycle {number} is damaged: {error}") from error
     return msgspec.structs.replace(decoded(body, CycleRecord), id=number)

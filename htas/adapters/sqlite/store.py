@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.adapters.sqlite.database import Database
-from htas.adapters.stored import UNREADABLE, decoded, name_of, readable
+from htas.adapters.stored import UNREADABLE, decoded, name_of, readable, unpacked
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
@@ -237,10 +237,10 @@ class SqliteStore:
 
     def _cycle(self, number: int, body: bytes) -> CycleRecord:
         try:
-            unpacked = zlib.decompress(body)
+            plain = unpacked(body)
         except UNREADABLE as error:
             raise self._unreadable(CycleRecord, error) from error
-        return msgspec.structs.replace(self._decoded(unpacked, CycleRecord), id=number)
+        return msgspec.structs.replace(self._decoded(plain, CycleRecord), id=number)
 
     def _decoded(self, body: bytes, kind: type[_T]) -> _T:
         """SQLite finds no wrong bits in a body, and gives other types than bytes where they stand in a file."""
