@@ -7,7 +7,7 @@ grants none: back the flavour off and take the next-cheapest).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -355,8 +355,10 @@ class StorePort(Protocol):
 
     def cycle(self, cycle_id: int) -> CycleRecord | None: ...
 
-    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
-        """The newest `limit` cycles since an instant, oldest first."""
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Iterator[CycleRecord]:
+        """The newest `limit` cycles since an instant, oldest first, each read as it is asked for: a hundred of 18 MB
+        each took 3 GB. To be taken before the store is closed; what cannot be read is raised then.
+        """
         ...
 
     def put_bill(self, bill: Bill) -> None:

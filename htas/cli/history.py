@@ -94,7 +94,7 @@ class Recorded:
 
     def cycles(self, limit: int, since: float) -> Sequence[CycleLine]:
         with reading_store(self._loaded) as store:
-            return [cycle_line(record) for record in store.cycles(since, limit)]
+            return list(map(cycle_line, store.cycles(since, limit)))
 
     def replay(self, number: int) -> Replayed:
         with reading_store(self._loaded) as store:

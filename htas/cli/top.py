@@ -168,8 +168,7 @@ def cluster_now(loaded: Loaded) -> ClusterNow | None:
 
 def _newest(loaded: Loaded) -> CycleRecord | None:
     with reading_store(loaded) as store:
-        records = store.cycles(limit=1)
-    return records[0] if records else None
+        return next(store.cycles(limit=1), None)
 
 
 def recorded_view(loaded: Loaded) -> RenderableType:

@@ -243,7 +243,7 @@ class Daemon:
             return
         try:
             store = self.ports.store
-            newest = store.cycles(limit=READ_CYCLES)[-1:]
+            newest = deque(store.cycles(limit=READ_CYCLES), maxlen=1)  # one at a time
             self.approvals.remember(newest[0].asked if newest else ())
             over = store.runs(newest[0].at) if newest else ()
             self._run_lengths.learn(store.runs(limit=REMEMBERED_RUNS))

@@ -74,8 +74,8 @@ def books_of(reading: Reading, policy: Policy, window: Window, now: float | None
     with reading() as store:
         bills = store.bills(window.since - rounding_s)
         present = now if now is not None else _present(store, bills)
-        newest = store.cycles(limit=1)
-    seen = newest[0].snapshot if newest else None
+        newest = next(store.cycles(limit=1), None)
+    seen = newest.snapshot if newest is not None else None
     pinned = pins.by_namespace(seen.cluster, policy, seen.taken_at) if seen is not None else {}
 
     @cache
@@ -83,7 +83,7 @@ def books_of(reading: Reading, policy: Policy, window: Window, now: float | None
         with reading() as store:
             return stays_within(store, window, present)
 
-    return Books(catalogue, bills, stays, present, window, pinned, newest[0].savings if newest else None)
+    return Books(catalogue, bills, stays, present, window, pinned, newest.savings if newest is not None else None)
 
 
 def _present(store: StorePort, bills: Sequence[Bill]) -> float:
@@ -93,10 +93,11 @@ def _present(store: StorePort, bills: Sequence[Bill]) -> float:
 
 def stays_within(store: StorePort, window: Window, now: float) -> list[Run]:
     """The stays within a window, cut to it: those on record, and those of the newest recorded cycle that go on."""
-    newest = store.cycles(limit=1)
-    since = min([window.since, *(record.at for record in newest)])  # what ended since that cycle is not going on
+    newest = next(store.cycles(limit=1), None)
+    # What ended since that cycle is not going on.
+    since = min(window.since, newest.at) if newest is not None else window.since
     over = list(store.runs(since))
-    going_on = running(without(newest[0].snapshot, over)) if newest else []
+    going_on = running(without(newest.snapshot, over)) if newest is not None else []
     cut = (_cut(run, run.ended_at, window) for run in over)
     cut_open = (_cut(run, now, window) for run in going_on)
     return [run for run in (*cut, *cut_open) if run.ended_at > run.came_at]

@@ -6,7 +6,7 @@ say) therefore stops just that, and nothing else: what has room is placed meanwh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -137,7 +137,7 @@ class Journal:
     def cycle(self, cycle_id: int) -> CycleRecord | None:
         return self._store.cycle(cycle_id)
 
-    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Iterator[CycleRecord]:
         return self._store.cycles(since, limit)
 
     def close(self) -> None:

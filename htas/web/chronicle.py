@@ -108,6 +108,7 @@ class Chronicle:
         older = Chronicle()
         for record in records:
             older.observe(record.snapshot, record.plan, record.outcomes, record.id)
+            del record  # or it were held while the next one is read, of 18 MB maybe
         with self._lock:
             begins = self.begins if self.begins is not None else float("inf")
             for decision in reversed([each for each in older._decisions if each.at < begins]):

@@ -138,7 +138,7 @@ def _history(seat: Seat, picture: Picture, asked: ApiRequest) -> HistoryReport:
 
 def _cycles(seat: Seat, _: Picture, asked: ApiRequest) -> Cycles:
     with seat.store()() as store:
-        return Cycles([cycle_line(record) for record in store.cycles(asked.query.since, asked.query.limit)])
+        return Cycles(list(map(cycle_line, store.cycles(asked.query.since, asked.query.limit))))
 
 
 def _replay(seat: Seat, picture: Picture, asked: ApiRequest) -> Replayed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
@@ -205,6 +206,16 @@ def test_cycles_come_back_as_they_were(store: StorePort) -> None:
     assert [found.id for found in store.cycles(limit=2)] == numbers[-2:]
     assert [found.id for found in store.cycles(since=NOW + 4)] == numbers[-1:]
     assert store.cycle(999) is None
+
+
+def test_cycles_are_read_as_they_are_asked_for_while_others_write(store: StorePort) -> None:
+    numbers = [store.add_cycle(cycle(NOW + i)) for i in range(3)]
+    found = store.cycles()
+    assert next(found).id == numbers[0]
+    with ThreadPoolExecutor(1) as other:
+        other.submit(store.add_cycle, cycle(NOW + 3)).result(10)
+        rest = other.submit(list, found).result(10)
+    assert [record.id for record in rest] == numbers[1:]
 
 
 RIVALS = 2

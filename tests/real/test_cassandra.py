@@ -138,7 +138,7 @@ def test_clusters_that_share_a_keyspace_do_not_see_each_other(
             drains_of(other.disruptions()),
             other.profile(),
             other.latest(),
-            other.cycles(),
+            list(other.cycles()),
             other.runs(),
         )
         assert [len(each) for each in (*found, other.bills())] == [0] * 7

@@ -126,7 +126,7 @@ def test_a_minute_without_cassandra(
     assert sorted(row.runtime for row in reader.profile()) == list(range(writer.rows))
     assert {claim.id for claim in reader.claims()} == {f"c{i}" for i in range(writer.claims)}
     reader.close()
-    records = store.cycles(limit=10**6)
+    records = list(store.cycles(limit=10**6))
     assert recorded(records) == logged(daemon)
 
     # Nobody waited for it, and it was shipped in order.

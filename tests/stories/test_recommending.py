@@ -121,7 +121,7 @@ def test_nothing_is_done_to_the_cluster_that_is_watched() -> None:
 def test_history_tells_what_would_have_been_done_and_says_that_it_was_not() -> None:
     watched = Watched([service("web", 2), *jobs(6, every_s=120.0)])
     watched.play(HOUR_S)
-    records = watched.store.cycles(limit=1000)
+    records = list(watched.store.cycles(limit=1000))
     told = {(each.action, each.status) for record in records for each in record.outcomes}
     assert (Action.DRAIN, OutcomeStatus.RECOMMENDED) in told
     assert (Action.RELEASE, OutcomeStatus.RECOMMENDED) in told

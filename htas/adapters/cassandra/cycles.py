@@ -10,14 +10,14 @@ import msgspec
 from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis
 from htas.adapters.cassandra.session import Row, Session
-from htas.adapters.stored import readable
+from htas.adapters.stored import readable, unpacked
 from htas.model.record import CycleRecord, cycle_number
 from htas.ports import PermanentError
 
 CHUNK = 512 * 1024
 """A cycle of 50,000 pods is 2 MB when compressed; one write may be 4 MiB with small commit log segments."""
-AT_ONCE = 64
-"""Records read at one time."""
+AT_ONCE = 16
+"""Records asked for at one time, and held until they are taken: compressed, 2 MB each of 50,000 pods."""
 MOST = 2**31 - 1
 
 _ADD_CHUNK = "INSERT INTO KEYSPACE.cycle_bodies (cluster, id, chunk, chunks, body) VALUES (?, ?, ?, ?, ?) USING TTL ?"
@@ -55,12 +55,13 @@ class Cycles:
         [chunks] = self._chunks([number])
         return _record(number, chunks)
 
-    def newest(self, since: float, limit: int) -> Sequence[CycleRecord]:
-        numbers = self._numbers(since, limit)
+    def newest(self, since: float, limit: int) -> Iterator[CycleRecord]:
+        """Oldest first, each unpacked as it is taken."""
+        numbers = self._numbers(since, limit)[::-1]
         parts = (numbers[i : i + AT_ONCE] for i in range(0, len(numbers), AT_ONCE))
-        rows = [row for part in parts for row in zip(part, self._chunks(part), strict=True)]
-        found = readable(reversed(rows), lambda row: _record(*row))
-        return [record for record in found if record is not None and record.at >= since]
+        rows = (row for part in parts for row in zip(part, self._chunks(part), strict=True))
+        found = readable(rows, lambda row: _record(*row))
+        return (record for record in found if record is not None and record.at >= since)
 
     def _numbers(self, since: float, limit: int) -> list[int]:
         """Newest first."""
@@ -83,7 +84,7 @@ def _record(number: int, chunks: Sequence[Row]) -> CycleRecord | None:
     if not chunks or len(chunks) < chunks[0][0]:
         return None
     try:
-        body = zlib.decompress(b"".join(chunk for _, chunk in chunks))
+        body = unpacked(b"".join(chunk for _, chunk in chunks))
     except zlib.error as error:
         raise PermanentError(f"Cassandra: cycle {number} is damaged: {error}") from error
     return msgspec.structs.replace(decoded(body, CycleRecord), id=number)

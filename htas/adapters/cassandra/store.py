@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from htas.adapters.cassandra.cycles import Cycles
 from htas.adapters.cassandra.history import Runs, StoredBills
@@ -99,7 +99,7 @@ class CassandraStore:
     def cycle(self, cycle_id: int) -> CycleRecord | None:
         return self._cycles.one(cycle_id)
 
-    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Iterator[CycleRecord]:
         return self._cycles.newest(since, limit)
 
     def close(self) -> None:

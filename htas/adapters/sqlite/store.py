@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from htas.adapters.sqlite.database import Database
-from htas.adapters.stored import UNREADABLE, decoded, name_of, readable
+from htas.adapters.stored import UNREADABLE, decoded, name_of, readable, unpacked
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
@@ -31,6 +31,7 @@ PROBE_BYTES = 16 * 2**10
 SWEEP_S = 3600.0
 """Between looks for what has grown too old, on the cycles' clock."""
 
+CYCLE = "SELECT id, body FROM cycles WHERE id = ?"
 BEYOND = """DELETE FROM cycles WHERE id <= (
     SELECT max(id) FROM (SELECT id, sum(length(body)) OVER (ORDER BY id DESC) AS total FROM cycles) WHERE total > ?)"""
 """Removes the oldest cycles beyond so many bytes."""
@@ -181,7 +182,7 @@ class SqliteStore:
             "SELECT body FROM runs WHERE ended_at >= ? ORDER BY ended_at DESC, uid DESC, node DESC LIMIT ?",
             (since, -1 if limit is None else limit),
         )
-        return readable(reversed(newest), lambda row: self._decoded(row[0], Run))
+        return list(readable(reversed(newest), lambda row: self._decoded(row[0], Run)))
 
     def add_cycle(self, record: CycleRecord) -> int:
         body = zlib.compress(msgspec.json.encode(record), 1)
@@ -214,12 +215,15 @@ class SqliteStore:
         connection.execute(f"DELETE FROM claims WHERE open = 0 AND {since} < ?", (now - kept.released_s,))
 
     def cycle(self, cycle_id: int) -> CycleRecord | None:
-        found = self._database.rows("SELECT id, body FROM cycles WHERE id = ?", (cycle_id,))
+        found = self._database.rows(CYCLE, (cycle_id,))
         return self._cycle(*found[0]) if found else None
 
-    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
-        rows = self._database.rows("SELECT id, body FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
-        return readable(reversed(rows), lambda row: self._cycle(*row))
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Iterator[CycleRecord]:
+        # A query for each, and no cursor that stays open: whoever reads slowly keeps no writer waiting, and the file's
+        # log can be cut back. What retention removes meanwhile is not found.
+        numbers = self._database.rows("SELECT id FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
+        rows = (row for number in reversed(numbers) for row in self._database.rows(CYCLE, number))
+        return readable(rows, lambda row: self._cycle(*row))
 
     def close(self) -> None:
         self._database.close()
@@ -237,10 +241,10 @@ class SqliteStore:
 
     def _cycle(self, number: int, body: bytes) -> CycleRecord:
         try:
-            unpacked = zlib.decompress(body)
+            plain = unpacked(body)
         except UNREADABLE as error:
             raise self._unreadable(CycleRecord, error) from error
-        return msgspec.structs.replace(self._decoded(unpacked, CycleRecord), id=number)
+        return msgspec.structs.replace(self._decoded(plain, CycleRecord), id=number)
 
     def _decoded(self, body: bytes, kind: type[_T]) -> _T:
         """SQLite finds no wrong bits in a body, and gives other types than bytes where they stand in a file."""

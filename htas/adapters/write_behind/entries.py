@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.stored import UNREADABLE, decoded
+from htas.adapters.stored import UNREADABLE, decoded, unpacked
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION
@@ -48,7 +48,7 @@ class JournalEntry:
     def holds(self, kind: type[_T]) -> _T:
         """What was written down; raises PermanentError where another version of htas wrote it."""
         try:
-            body = zlib.decompress(self.body) if self.kind is Kind.CYCLE else self.body
+            body = unpacked(self.body) if self.kind is Kind.CYCLE else self.body
             return decoded(body, kind)
         except UNREADABLE as error:
             raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error

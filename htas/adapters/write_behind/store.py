@@ -187,7 +187,7 @@ class WriteBehindStore:
     def cycle(self, cycle_id: int) -> CycleRecord | None:
         return self._read(lambda store: store.cycle(cycle_id))
 
-    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Iterator[CycleRecord]:
         return self._read(lambda store: store.cycles(since, limit))
 
     def close(self) -> None:

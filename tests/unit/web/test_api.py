@@ -313,7 +313,7 @@ def test_what_the_server_answers_is_described(status: int, url: str) -> None:
 def test_the_limit_of_history_counts_entries(query: str, subjects: list[str], store: SqliteStore, url: str) -> None:
     """It counted cycles: limit=2 gave one entry, or hundreds."""
     bought = tuple(Outcome(Action.LAUNCH, name, OutcomeStatus.DONE, "") for name in "cd")
-    store.add_cycle(msgspec.structs.replace(store.cycles(limit=1)[0], outcomes=bought))
+    store.add_cycle(msgspec.structs.replace(next(store.cycles(limit=1)), outcomes=bought))
     assert [each["subject"] for each in document(url, f"/history{query}")["entries"]] == subjects
 
 

@@ -384,5 +384,25 @@ def test_so_many_labels_count_and_no_more(many: int, kept: int) -> None:
     written = pod("a", {"labels": {f"example.com/{i:05d}": "x" for i in range(many)}})
     (found,) = view_of(written).pods
     assert list(found.labels) == [f"example.com/{i:05d}" for i in range(kept)]
-    told = [f"dump.json: Pod default/a: metadata.labels: {many:,} labels, of which the first 500 count"]
-    assert problems_of(written) == (told if many > kept else [])
+    told = f"{many:,} labels of {many * 18:,} characters in all, of which the first 500 count"
+    assert problems_of(written) == ([f"dump.json: Pod default/a: metadata.labels: {told}"] if many > kept else [])
+
+
+@pytest.mark.parametrize(
+    ("many", "longer", "kept"),
+    [
+        pytest.param(64, 0, 64, id="as many characters as count"),
+        pytest.param(64, 1, 63, id="one more"),
+        pytest.param(500, 0, 64, id="as many labels as count"),
+    ],
+)
+def test_so_long_labels_count_and_no_longer_ones(many: int, longer: int, kept: int) -> None:
+    """Keys of 193 and values of 63 characters: 64 of them are 16 KiB."""
+    labels = {f"{'x' * 185}.io/{i:04d}": "y" * 63 for i in range(many)}
+    *_, last = labels
+    labels[last] += "y" * longer
+    written = pod("a", {"labels": labels})
+    (found,) = view_of(written).pods
+    assert list(found.labels) == list(labels)[:kept]
+    told = f"{many} labels of {many * 256 + longer:,} characters in all, of which the first {kept} count"
+    assert problems_of(written) == ([f"dump.json: Pod default/a: metadata.labels: {told}"] if many > kept else [])

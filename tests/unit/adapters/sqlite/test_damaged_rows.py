@@ -7,8 +7,10 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from htas.adapters import stored
 from htas.adapters.sqlite.store import SqliteStore
 from htas.ports import PermanentError
 from tests.contracts.test_store_port import claim, cycle, run
@@ -40,7 +42,7 @@ def with_change(path: Path, change: str, *values: object) -> SqliteStore:
     ("table", "read"),
     [
         pytest.param("claims", SqliteStore.claims, id="a claim"),
-        pytest.param("cycles", SqliteStore.cycles, id="a cycle"),
+        pytest.param("cycles", lambda store: list(store.cycles()), id="a cycle"),
     ],
 )
 def test_a_body_that_cannot_be_read_is_told(
@@ -56,7 +58,7 @@ def test_a_body_that_cannot_be_read_is_told(
 def test_a_cycle_whose_unpacked_body_is_none_is_told(body: bytes, tmp_path: Path) -> None:
     store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", zlib.compress(body))
     with pytest.raises(PermanentError, match="a stored CycleRecord cannot be read"):
-        store.cycles()
+        list(store.cycles())
     store.close()
 
 
@@ -69,6 +71,32 @@ def test_one_row_of_history_that_cannot_be_read_does_not_lose_the_others(
     store.add_cycle(cycle(3.0))
     assert [found.at for found in store.cycles()] == [2.0, 3.0]
     assert "1 of 3 rows of history are left out: " in caplog.text
+    store.close()
+
+
+@pytest.mark.parametrize(("beyond", "is_read"), [(0, True), (1, False)])
+def test_a_cycle_that_unpacks_to_more_than_is_taken_is_told(
+    beyond: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousandth of its size on the disk: 900 MB took 1.8 GB to be read."""
+    most = 1 << 20
+    monkeypatch.setattr(stored, "MOST_UNPACKED", most)
+    large = msgspec.json.encode(cycle(1.0)).ljust(most + beyond)
+    store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", zlib.compress(large))
+    store.add_cycle(cycle(2.0))
+    assert [found.at for found in store.cycles()] == ([1.0, 2.0] if is_read else [2.0])
+    assert ("it unpacks to more than 1,048,576 bytes" in caplog.text) is not is_read
+    if not is_read:
+        with pytest.raises(PermanentError, match=r"h\.db: a stored CycleRecord cannot be read: it unpacks"):
+            store.cycle(1)
+    store.close()
+
+
+def test_a_cycle_of_which_the_end_is_missing_is_told(tmp_path: Path) -> None:
+    packed = zlib.compress(msgspec.json.encode(cycle(1.0)))
+    store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", packed[:-5])
+    with pytest.raises(PermanentError, match="a stored CycleRecord cannot be read: it ends too early"):
+        store.cycle(1)
     store.close()
 
 

@@ -33,7 +33,7 @@ def test_a_store_that_cannot_be_opened_costs_no_record(far: FarStore, tmp_path: 
     until(lambda: len(tried) >= 6)
     caught_up(store)
     assert store.state().dropped == 0
-    assert (len(far.profile()), len(far.cycles())) == (1, 1)
+    assert (len(far.profile()), len(list(far.cycles()))) == (1, 1)
     store.close()
 
 
@@ -43,7 +43,7 @@ def test_runs_are_never_given_up(start: Start, line: Line, far: FarStore) -> Non
     for number in range(10):
         store.add_runs([run(f"r{number}", NOW + number)])
         store.add_cycle(cycle(NOW + number))
-    until(lambda: len(far.cycles(limit=100)) == 10)  # the rest goes on
+    until(lambda: len(list(far.cycles(limit=100))) == 10)  # the rest goes on
     until(lambda: store.state().is_away)
     assert "it refuses a run (r9)" in store.state().reason
     line.refuses = lambda name, values: False
