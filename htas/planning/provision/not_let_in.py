@@ -118,29 +118,33 @@ class _Judge:
             return None
         claim = self._claims.get(awaited.claim)
         if claim is None:  # it never came, or is gone
-            return msgspec.structs.replace(awaited, claim="") if awaited.times else None
+            return _forgotten(awaited)
         row = self.context.simulated.sim.table.row_of.get(claim.node or "")
         if row is None or claim.state not in IS_THERE:
             return awaited
-        if self._has_let_in(owner, row):
+        there = [*self.context.simulated.running.get(row, ()), *self.placements.get(row, ())]
+        if any(owner_of(pod) == owner for pod in there):
             return None
+        if any(pod.is_work for pod in there):  # others were quicker, which says nothing of the machine
+            return _forgotten(awaited)
         return self._refused(awaited, left[0], row)
 
-    def _has_let_in(self, owner: str, row: int) -> bool:
-        there = (*self.context.simulated.running.get(row, ()), *self.placements.get(row, ()))
-        return any(owner_of(pod) == owner for pod in there)
-
     def _refused(self, awaited: AwaitedMachine, pod: Pod, row: int) -> AwaitedMachine | None:
-        """In vain is what has room and refuses; a machine that others have filled meanwhile says nothing."""
+        """In vain is what has room and refuses; one that is smaller than was planned is learned from by its size."""
         sim, cls = self.context.simulated.sim, self.context.simulated.book.class_of(pod)
         here = slice(row, row + 1)
         if not fits(sim.table.free[:, here], cls)[0]:
-            return msgspec.structs.replace(awaited, claim="") if awaited.times else None
+            return _forgotten(awaited)
         is_open = bool(sim.table.is_open[row])
         if sim.fits(cls, row) or (not is_open and sim.allowed(cls)[row]):
             return awaited
         why = ", ".join(sorted(sim.diagnose(cls, here))) if is_open else awaited.why
         return AwaitedMachine("", awaited.times + 1, self.context.now, why)
+
+
+def _forgotten(awaited: AwaitedMachine) -> AwaitedMachine | None:
+    """The same without the machine: it never came, is gone, or tells nothing."""
+    return msgspec.structs.replace(awaited, claim="") if awaited.times else None
 
 
 def _again_at(awaited: AwaitedMachine, context: PlanContext) -> float:
