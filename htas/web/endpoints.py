@@ -58,10 +58,11 @@ Answer = Callable[[Seat, Picture, ApiRequest], Any]
 
 
 class Work(Enum):
-    """What takes long."""
+    """What takes long: one at a time, whichever it is. SHOWING is asked for by pages, several at once."""
 
     PLANNING = auto()
     READING = auto()
+    SHOWING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +232,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
-    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
-    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
-    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
+    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney, turns=Work.SHOWING),
+    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst, turns=Work.SHOWING),
+    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
     Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
     Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
     Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
-    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
+    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers, turns=Work.SHOWING),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),
 )
 # fmt: on

@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 import msgspec
@@ -174,6 +175,36 @@ def test_what_ifs_at_once_are_refused_but_one(url: str, monkeypatch: pytest.Monk
         may_end.set()
     assert [(each.status, each.headers["Retry-After"]) for each in others] == [(503, "1")] * 3
     assert first.result().data == b"over\n"
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize("path", ["/money?hours={}", "/against?way=peak&hours={}", "/decisions?text={}"])
+def test_a_page_asked_for_in_many_ways_is_worked_out_one_at_a_time(
+    path: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 askers, each of another window, stopped scheduling: one cycle in 15 s."""
+    at_it, most, lock = 0, 0, Lock()
+
+    def slow(*_: object, **__: object) -> dict[str, str]:
+        nonlocal at_it, most
+        with lock:
+            at_it += 1
+            most = max(most, at_it)
+        time.sleep(0.05)
+        with lock:
+            at_it -= 1
+        return {}
+
+    for name in ("money_report", "against", "decision_page"):
+        monkeypatch.setattr(endpoints, name, slow)
+    with ThreadPoolExecutor(20) as pool:
+        found = [each.status for each in pool.map(lambda n: ask(url, path.format(n)), range(1, 21))]
+    assert (most, set(found)) == (1, {200, 503}), found
+
+
+def test_whatever_takes_long_has_its_turn() -> None:
+    without = {each.path for each in ENDPOINTS if each.turns is None}
+    assert without.isdisjoint({"/money", "/against", "/decisions", "/what-if", "/simulate", "/costs", "/history"})
 
 
 @pytest.mark.usefixtures("saw")
