@@ -27,7 +27,7 @@ from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, chea
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
-from htas.ports import GivenError
+from htas.ports import MOST_TOLD, GivenError, first_told
 
 ALL_CHOICES = 3
 """Of so many lifted rules each choice is asked."""
@@ -315,7 +315,8 @@ def _long_ago(view: ClusterView, now: float) -> Memory:
 def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[ClusterView, Policy]:
     """With other replicas, other prices and more flavours, which every node group may buy.
 
-    Raises GivenError with all that is wrong, a line each: who mends one thing would else be told of the next.
+    Raises GivenError with all that is wrong, a line each: who mends one thing would else be told of the next. What was
+    meant is looked for as long as it is told.
     """
     faults: list[str] = []
     grown, known = view, {flavour.name: flavour for flavour in policy.catalogue.flavours}
@@ -324,7 +325,8 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
         with _noted(faults):
             nanos = _price(text, f"prices.{name}")
             if name not in known:
-                raise GivenError(f"prices.{name}: there is no flavour {name!r}{did_you_mean(name, list(known))}")
+                meant = did_you_mean(name, list(known)) if len(faults) < MOST_TOLD else ""
+                raise GivenError(f"prices.{name}: there is no flavour {name!r}{meant}")
             flavours[name] = msgspec.structs.replace(known[name], nanos_per_hour=nanos)
     for new in change.flavours:
         with _noted(faults):
@@ -336,7 +338,7 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
     with _noted(faults):
         grown = with_replicas(view, change.replicas)
     if faults:
-        raise GivenError("\n".join(faults))
+        raise GivenError(first_told(faults))
     groups = tuple(_may_buy(group, [new.name for new in change.flavours]) for group in policy.groups)
     catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours.values()))
     return grown, msgspec.structs.replace(policy, catalogue=catalogue, groups=groups)
@@ -347,7 +349,7 @@ def _noted(faults: list[str]) -> Iterator[None]:
     try:
         yield
     except GivenError as error:
-        faults.append(str(error))
+        faults.extend(str(error).splitlines())
 
 
 def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:
