@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_report
-from htas.documents.costs import CostReport, books_of, cost_report
+from htas.documents.costs import CostReport, books_of, cost_report, said_in
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
 from htas.documents.nodes import PresentCluster, present_of
@@ -156,7 +156,8 @@ def _costs(seat: Seat, picture: Picture, asked: ApiRequest) -> CostReport:
         raise GivenError(f"until={query.until:g} is before since={query.since:g}; exchange them")
     window = Window(query.since, query.until if query.until is not None else math.inf)
     books = books_of(seat.store(), picture.policy, window, seat.present())
-    return cost_report(books, query.by, query.against or None)
+    with said_in("against"):
+        return cost_report(books, query.by, query.against or None)
 
 
 def _money(seat: Seat, picture: Picture, asked: ApiRequest) -> MoneyReport:
