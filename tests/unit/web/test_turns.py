@@ -107,5 +107,5 @@ def test_where_it_is_others_turn_a_page_goes_on_with_what_it_had(monkeypatch: py
 @pytest.mark.parametrize(("asked", "whole"), [(1, 1.0), (1.4, 1.0), (23.50001, 24.0), (19_200, 19_200.0)])
 @pytest.mark.parametrize("kind", [queries.OfMoney, queries.OfAgainst])
 def test_windows_are_of_whole_hours(asked: float, whole: float, kind: type[queries.OfMoney]) -> None:
-    way = {"way": "peak"} if kind is queries.OfAgainst else {}
+    way: dict[str, str] = {"way": "peak"} if kind is queries.OfAgainst else {}
     assert msgspec.convert({"hours": str(asked), **way}, kind, strict=False).hours == whole
