@@ -43,6 +43,17 @@ class GivenError(HTASError):
     """What somebody gave is wrong (a file, an option), not what was done with it; each line is one problem."""
 
 
+MOST_TOLD, LONGEST_TOLD = 50, 500
+"""Problems of one thing that somebody gave, and characters of each: 9,000 wrong keys were told in 1.5 MB."""
+
+
+def first_told(problems: Sequence[str]) -> str:
+    """A line each of the first problems, and how many more there are."""
+    lines = [line if len(line) <= LONGEST_TOLD else f"{line[: LONGEST_TOLD - 1]}…" for line in problems[:MOST_TOLD]]
+    more = len(problems) - len(lines)
+    return "\n".join([*lines, f"and {more:,} more"] if more else lines)
+
+
 class TransientError(HTASError):
     """The call may succeed later; `retry_after_s` is the other side's wish, if it stated one."""
 

@@ -64,7 +64,7 @@ def cost(
     from htas.cli import cost as costs
     from htas.cli.history import note_unshipped
     from htas.cli.tables import print_lines, show
-    from htas.documents.costs import CostLine, CostReport, cost_lines, cost_report
+    from htas.documents.costs import CostLine, CostReport, cost_lines, cost_report, said_in
     from htas.profiler.accounts import Window
 
     with exit_on_error():
@@ -81,7 +81,9 @@ def cost(
         else:
             loaded = configured(config)
             note_unshipped(loaded)
-            report = cost_report(costs.read_books(loaded, window), by, against)
+            found = costs.read_books(loaded, window)
+            with said_in("--against"):
+                report = cost_report(found, by, against)
         if form is Export.TABLE:
             show(costs.cost_view(report))
         else:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from htas.config.document import Document, Steps, key_text
 from htas.config.values import shown
 from htas.model.snapshot import Problem
-from htas.ports import GivenError
+from htas.ports import MOST_TOLD, GivenError, first_told
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -24,15 +24,15 @@ CALLED = {"disk": "ephemeralStorage", "ram": "memory"}
 """What others call keys of ours."""
 LETTER_OR_TWO = 2
 """So short a key begins too many others."""
-MOST_HINTS = 50
+MOST_HINTS = MOST_TOLD
 """Looking for what was meant costs 2 ms a key: in a file with a thousand wrong ones nobody would wait for it."""
 
 
 class ConfigurationError(GivenError):
-    """Everything that is wrong with a configuration and its price file."""
+    """Everything that is wrong with a configuration and its price file; in words the first problems of many."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(f"{problem.where}: {problem.what}" for problem in problems))
+        super().__init__(first_told([f"{problem.where}: {problem.what}" for problem in problems]))
         self.problems = problems
 
 

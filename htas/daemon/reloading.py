@@ -18,6 +18,7 @@ from htas.config.migration_keys import CARRIED
 from htas.config.sandbox import SandboxSetting
 from htas.files import read_file
 from htas.model.moves import MigrationMethod
+from htas.ports import MOST_TOLD
 
 log = structlog.get_logger()
 
@@ -82,8 +83,11 @@ class Reloading:
         try:
             loaded = load_configuration(self._loaded.path)
         except ConfigurationError as error:
-            for problem in error.problems:
+            for problem in error.problems[:MOST_TOLD]:
                 log.error("configuration refused, the old one stays", where=problem.where, what=problem.what)
+            if len(error.problems) > MOST_TOLD:
+                more = f"and {len(error.problems) - MOST_TOLD:,} more"
+                log.error("configuration refused, the old one stays", where=str(self._loaded.path), what=more)
             self._told(False)
             return
         fixed = changed_for_good(self._loaded, loaded)

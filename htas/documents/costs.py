@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 
 import msgspec
@@ -142,6 +142,15 @@ class CostReport(msgspec.Struct, frozen=True):
     """What a daemon that only recommends would have saved, in words, a line each."""
 
 
+@contextmanager
+def said_in(where: str) -> Iterator[None]:
+    """What makes no sense is told with where it stands: a command's option, or a part of a query."""
+    try:
+        yield
+    except GivenError as error:
+        raise GivenError(f"{where}: {error}") from None
+
+
 def cost_report(books: Books, by: CostBy, against: str | None = None) -> CostReport:
     """Raises GivenError where another way makes no sense."""
     whole = books.total
@@ -199,7 +208,7 @@ def savings_told(books: Books, against: str) -> str:
 def alternative(books: Books, against: str) -> Alternative:
     """What is compared with: a fixed cluster ("3 m1.large"), "homogeneous [FLAVOUR]" or "peak [FLAVOUR]".
 
-    Raises GivenError where it makes no sense.
+    Raises GivenError where it makes no sense; who asks says where that stands (`said_in`).
     """
     word, _, flavour = against.strip().partition(" ")
     flavour = flavour.strip()
@@ -211,12 +220,12 @@ def alternative(books: Books, against: str) -> Alternative:
     ways = {"homogeneous": homogeneous, "peak": fixed_peak}
     if word not in ways:
         raise GivenError(
-            f'--against: {against!r} is no alternative; write "3 FLAVOUR" (a fixed cluster), homogeneous or peak,'
+            f'{against!r} is no alternative; write "3 FLAVOUR" (a fixed cluster), homogeneous or peak,'
             " the last two with a FLAVOUR or without"
         )
     work = [run for run in books.stays() if run.claim and not run.owner.startswith("DaemonSet/")]
     if not work:
-        raise GivenError(f"--against {word}: no work on machines of htas is on record yet")
+        raise GivenError(f"{word}: no work on machines of htas is on record yet")
     chosen = [_flavour(books.catalogue, flavour)] if flavour else list(books.catalogue.flavours)
     found = []
     for each in chosen:
@@ -224,11 +233,11 @@ def alternative(books: Books, against: str) -> Alternative:
             bills = ways[word](work, each)
         except TooSmallError as error:
             if flavour:
-                raise GivenError(f"--against {against}: {error}") from None
+                raise GivenError(f"{against}: {error}") from None
             continue
         found.append((_total(books, bills), each.name, len(bills)))
     if not found:
-        raise GivenError(f"--against {word}: no single flavour holds every pod; name a fixed cluster")
+        raise GivenError(f"{word}: no single flavour holds every pod; name a fixed cluster")
     total, name, count = min(found)
     most = f"the same work's peak of {count} {name}, rented all the time"
     told = most if word == "peak" else f"the same work on {name} alone, bought and given back as needed"
@@ -243,5 +252,5 @@ def _flavour(catalogue: Catalogue, name: str) -> Flavour:
     found = catalogue.named(name)
     if found is None:
         known = ", ".join(flavour.name for flavour in catalogue.flavours)
-        raise GivenError(f"--against: there is no flavour {name!r}; the price file has {known}")
+        raise GivenError(f"there is no flavour {name!r}; the price file has {known}")
     return found

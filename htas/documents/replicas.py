@@ -10,7 +10,7 @@ import msgspec
 from htas.documents.words import did_you_mean
 from htas.model.pods import Phase, Pod
 from htas.model.snapshot import ClusterView
-from htas.ports import GivenError
+from htas.ports import MOST_TOLD, GivenError
 
 MOST_GROWN = 20_000
 """Pods that may be added: a plan for as many takes seconds."""
@@ -33,7 +33,8 @@ def with_replicas(view: ClusterView, wanted: Mapping[str, int]) -> ClusterView:
     of, gone, come, faults = services_of(view), set[str](), list[Pod](), list[str]()
     for name, count in wanted.items():
         if name not in of:
-            faults.append(f"replicas.{name}: there is no service {name!r}{did_you_mean(name, list(of))}")
+            meant = did_you_mean(name, list(of)) if len(faults) < MOST_TOLD else ""
+            faults.append(f"replicas.{name}: there is no service {name!r}{meant}")
         elif not 0 <= count <= MOST_GROWN:
             faults.append(f"replicas.{name}: {count} is not from 0 to {MOST_GROWN:,}")
         else:

@@ -13,7 +13,7 @@ import msgspec
 from htas.documents.afterwards import carried_out
 from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
-from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
+from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, counted, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
 from htas.model.plan import Plan
@@ -27,10 +27,12 @@ from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, chea
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
-from htas.ports import GivenError
+from htas.ports import MOST_TOLD, GivenError, first_told
 
 ALL_CHOICES = 3
 """Of so many lifted rules each choice is asked."""
+MOST_ANEW = 4_000
+"""Pods added, times how often besides all are placed anew: 10,000 pods and 20 flavours took 24 s on 16 nodes."""
 MOST_CORES_M, MOST_MEMORY = 10_000_000, 2**50
 """Of a flavour that is made up: five times the largest machine that anybody sells."""
 PODS_ON_A_NODE = 110
@@ -190,6 +192,7 @@ def simulated(
     """
     counts = decides_who_waits(change) if counts_bought is None else counts_bought
     today, (grown, policy) = policy, changed(view, policy, change)
+    _refuse_too_much(view, grown, change)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
     after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
@@ -280,13 +283,32 @@ def _relaxed(present: AdoptedCluster, held: Sequence[Held], lift: Sequence[str],
     them: with all choices of eight rules the answer would take 256 plans.
     """
     as_is = LiftedOutcome(packed(present), cheapest_anew(present, pinned(present, held), shelves))
-    lifting, rules = Lifting(present, tuple(held), as_is, shelves), tuple(dict.fromkeys(lift))
+    lifting = Lifting(present, tuple(held), as_is, shelves, known={frozenset(): as_is})
+    for each in _choices(lift):
+        lifting.without(frozenset(each))
+    return lifting.reusing(frozenset(lift))
+
+
+def _choices(lift: Sequence[str]) -> list[tuple[str, ...]]:
+    rules = tuple(dict.fromkeys(lift))
     few = rules[:ALL_CHOICES]
     choices = [each for size in range(1, len(few) + 1) for each in combinations(few, size)]
-    choices += [rules[:size] for size in range(ALL_CHOICES + 1, len(rules) + 1)]
-    for each in choices:
-        lifting.without(frozenset(each))
-    return lifting.reusing(frozenset(rules))
+    return choices + [rules[:size] for size in range(ALL_CHOICES + 1, len(rules) + 1)]
+
+
+def _refuse_too_much(view: ClusterView, grown: ClusterView, change: Changes) -> None:
+    """Raises GivenError: all pods are placed anew for each flavour that is added and each choice of rules, and of
+    prices that fall, for those of today, too.
+    """
+    come = len({pod.key for pod in grown.pods}.difference(pod.key for pod in view.pods))
+    more = (1 + len(change.flavours)) * (1 + len(_choices(change.lift))) - 1
+    more *= 2 if change.prices else 1
+    if come * more > MOST_ANEW:
+        raise GivenError(
+            f"replicas: {come:,} pods more, with {counted(len(change.flavours), 'flavour')} added and"
+            f" {counted(len(change.lift), 'rule')} lifted, are too much at once; with those at most"
+            f" {MOST_ANEW // more:,} pods more are tried"
+        )
 
 
 def _mix(found: Arrangement) -> Mix:
@@ -315,7 +337,8 @@ def _long_ago(view: ClusterView, now: float) -> Memory:
 def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[ClusterView, Policy]:
     """With other replicas, other prices and more flavours, which every node group may buy.
 
-    Raises GivenError with all that is wrong, a line each: who mends one thing would else be told of the next.
+    Raises GivenError with all that is wrong, a line each: who mends one thing would else be told of the next. What was
+    meant is looked for as long as it is told.
     """
     faults: list[str] = []
     grown, known = view, {flavour.name: flavour for flavour in policy.catalogue.flavours}
@@ -324,7 +347,8 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
         with _noted(faults):
             nanos = _price(text, f"prices.{name}")
             if name not in known:
-                raise GivenError(f"prices.{name}: there is no flavour {name!r}{did_you_mean(name, list(known))}")
+                meant = did_you_mean(name, list(known)) if len(faults) < MOST_TOLD else ""
+                raise GivenError(f"prices.{name}: there is no flavour {name!r}{meant}")
             flavours[name] = msgspec.structs.replace(known[name], nanos_per_hour=nanos)
     for new in change.flavours:
         with _noted(faults):
@@ -336,7 +360,7 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
     with _noted(faults):
         grown = with_replicas(view, change.replicas)
     if faults:
-        raise GivenError("\n".join(faults))
+        raise GivenError(first_told(faults))
     groups = tuple(_may_buy(group, [new.name for new in change.flavours]) for group in policy.groups)
     catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours.values()))
     return grown, msgspec.structs.replace(policy, catalogue=catalogue, groups=groups)
@@ -347,7 +371,7 @@ def _noted(faults: list[str]) -> Iterator[None]:
     try:
         yield
     except GivenError as error:
-        faults.append(str(error))
+        faults.extend(str(error).splitlines())
 
 
 def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:

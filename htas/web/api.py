@@ -21,7 +21,7 @@ from htas.web.openapi import openapi
 from htas.web.seat import Seat
 from htas.web.sent import STOPPING, WHO, RequestRefusedError, as_json, sent_body
 from htas.web.shelf import Body, Shelf, body_of
-from htas.web.turns import Turns
+from htas.web.turns import Share, Turns
 
 LONGEST_BODY = 262_144
 STREAM_S = 45.0
@@ -35,10 +35,11 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 def api_routes(seat: Seat) -> list[BaseRoute]:
     """Every endpoint, the OpenAPI document, and the events; who may ask has been asked before."""
-    shelf = Shelf()
+    shelf, share = Shelf(), Share(0.25, saved_s=10.0)
     turns = {
-        Work.PLANNING: Turns("planning again", share=0.25, saved_s=10.0),
-        Work.READING: Turns("reading what is on record", share=0.5, saved_s=30.0, line=3),
+        Work.PLANNING: Turns("planning again", share),
+        Work.READING: Turns("reading what is on record", share, line=3),
+        Work.SHOWING: Turns("working out a page", share, line=5),
     }
     described = body_of(_encode(openapi()))
 

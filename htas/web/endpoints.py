@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_report
-from htas.documents.costs import CostReport, books_of, cost_report
+from htas.documents.costs import CostReport, books_of, cost_report, said_in
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
 from htas.documents.nodes import PresentCluster, present_of
@@ -58,10 +58,11 @@ Answer = Callable[[Seat, Picture, ApiRequest], Any]
 
 
 class Work(Enum):
-    """What takes long."""
+    """What takes long: one at a time, whichever it is. SHOWING is asked for by pages, several at once."""
 
     PLANNING = auto()
     READING = auto()
+    SHOWING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,8 @@ def _costs(seat: Seat, picture: Picture, asked: ApiRequest) -> CostReport:
         raise GivenError(f"until={query.until:g} is before since={query.since:g}; exchange them")
     window = Window(query.since, query.until if query.until is not None else math.inf)
     books = books_of(seat.store(), picture.policy, window, seat.present())
-    return cost_report(books, query.by, query.against or None)
+    with said_in("against"):
+        return cost_report(books, query.by, query.against or None)
 
 
 def _money(seat: Seat, picture: Picture, asked: ApiRequest) -> MoneyReport:
@@ -231,13 +233,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
-    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
-    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
-    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
+    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney, turns=Work.SHOWING),
+    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst, turns=Work.SHOWING),
+    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
     Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
     Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
     Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
-    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
+    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers, turns=Work.SHOWING),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),
 )
 # fmt: on

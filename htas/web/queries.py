@@ -13,6 +13,7 @@ from htas.documents.history import MOST_CYCLES, MOST_ENTRIES
 Text = Annotated[str, msgspec.Meta(max_length=253)]
 Instant = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
 """Seconds since 1970, to the year 5138: neither infinite nor no number."""
+Hours = Annotated[float, msgspec.Meta(ge=1, le=24 * 800)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
@@ -76,12 +77,18 @@ class OfCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OfMoney(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    hours: Annotated[float, msgspec.Meta(ge=1, le=24 * 800)] = 24.0
+    hours: Hours = 24.0
+
+    def __post_init__(self) -> None:
+        _whole_hours(self)
 
 
 class OfAgainst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     way: Text
-    hours: Annotated[float, msgspec.Meta(ge=1, le=24 * 800)] = 24.0
+    hours: Hours = 24.0
+
+    def __post_init__(self) -> None:
+        _whole_hours(self)
 
 
 class OfDecisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,3 +96,8 @@ class OfDecisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Text = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
     before: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+def _whole_hours(asked: OfMoney | OfAgainst) -> None:
+    """A document is kept for each window: of any fraction of an hour 40 askers had one made anew each time."""
+    msgspec.structs.force_setattr(asked, "hours", float(round(asked.hours)))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
 
+from htas.web.turns import BusyError
+
 MOST = 128
 """Documents at once; 5,000 nodes at a glance are some 300 kB, and 60 kB compressed."""
 MOST_BYTES = 32 * 2**20
@@ -17,6 +19,9 @@ MOST_BYTES = 32 * 2**20
 LEAST_ZIPPED = 1_000
 DUTY = 10.0
 """A document that took 1 s is shown for 10 s: pages never take more than a tenth of a core from the daemon."""
+
+OLDEST_S = 300.0
+"""While it is others' turn, a page goes on with what it had, and what that tells is no older than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class _Place:
     lock: Lock = field(default_factory=Lock)
     version: int = -1
     until: float = 0.0
+    made_at: float = 0.0
     body: Body | None = None
 
 
@@ -55,7 +61,9 @@ class Shelf:
         self._bytes = 0
 
     def get(self, key: str, version: int, make: Callable[[], bytes]) -> Body:
-        """The document of a key for a version of the cluster; an older one for a while where it took long to make."""
+        """The document of a key for a version of the cluster; an older one for a while where it took long to make, or
+        where it is others' turn. Raises BusyError where there is none.
+        """
         with self._lock:
             place = self._places.setdefault(key, _Place())
             self._places.move_to_end(key)
@@ -63,10 +71,15 @@ class Shelf:
         with place.lock:
             began = time.monotonic()
             if place.body is None or (place.version != version and began >= place.until):
-                made = body_of(make())
+                try:
+                    made = body_of(make())
+                except BusyError:
+                    if place.body is None or began - place.made_at > OLDEST_S:
+                        raise
+                    return place.body
                 self._put(key, place, made)
-                place.version = version
-                place.until = time.monotonic() + DUTY * (time.monotonic() - began)
+                place.version, place.made_at = version, time.monotonic()
+                place.until = place.made_at + DUTY * (place.made_at - began)
                 return made
             return place.body
 

@@ -14,37 +14,52 @@ from threading import BoundedSemaphore, Lock
 from htas.ports import TransientError
 
 
-class Turns:
-    """Work may take `share` of the time, and `saved_s` seconds at once after a rest; `line` others may wait meanwhile.
+class BusyError(TransientError):
+    """It is others' turn: nothing is wrong with what was asked, nor with what it is told from."""
+
+
+class Share:
+    """All heavy work together may take `share` of the time, and `saved_s` seconds at once after a rest, one at a time.
 
     A token bucket (as client-go limits its calls by), filled in seconds of work. Safe from several threads.
     """
 
-    def __init__(
-        self, what: str, share: float, saved_s: float, line: int = 0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._what, self._share, self._saved_s = what, share, saved_s
+    def __init__(self, share: float, saved_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._share, self._saved_s = share, saved_s
         self._clock = clock
-        self._places = BoundedSemaphore(1 + line)
         self._turn = Lock()
         self._left_s, self._at = saved_s, clock()
 
     @contextmanager
+    def taken(self, what: str) -> Iterator[None]:
+        """Waits for the one that is at it; raises BusyError where such work took too long of late."""
+        with self._turn:
+            began = self._clock()
+            self._left_s = min(self._saved_s, self._left_s + (began - self._at) * self._share)
+            self._at = began
+            if self._left_s <= 0:
+                after_s = math.ceil(-self._left_s / self._share) + 1.0
+                raise BusyError(f"{what} took long of late; ask again in {after_s:.0f} s", after_s)
+            try:
+                yield
+            finally:
+                self._left_s -= self._clock() - began
+
+
+class Turns:
+    """One kind of such work: of it `line` others may wait for the one that is at it, so that few threads do."""
+
+    def __init__(self, what: str, share: Share, line: int = 0) -> None:
+        self._what, self._share = what, share
+        self._places = BoundedSemaphore(1 + line)
+
+    @contextmanager
     def one(self) -> Iterator[None]:
-        """Raises TransientError where others are at it, or were for too long."""
+        """Raises BusyError where others are at it, or were for too long."""
         if not self._places.acquire(blocking=False):
-            raise TransientError(f"{self._what} is under way for somebody else; ask again in a moment", 1.0)
+            raise BusyError(f"{self._what} is under way for somebody else; ask again in a moment", 1.0)
         try:
-            with self._turn:
-                began = self._clock()
-                self._left_s = min(self._saved_s, self._left_s + (began - self._at) * self._share)
-                self._at = began
-                if self._left_s <= 0:
-                    after_s = math.ceil(-self._left_s / self._share) + 1.0
-                    raise TransientError(f"{self._what} took long of late; ask again in {after_s:.0f} s", after_s)
-                try:
-                    yield
-                finally:
-                    self._left_s -= self._clock() - began
+            with self._share.taken(self._what):
+                yield
         finally:
             self._places.release()

@@ -324,6 +324,37 @@ def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faul
     faults.clear()
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "shown"),
+    [
+        pytest.param("money", "money", "The same work otherwise", id="what was spent"),
+        pytest.param("money", "against", "The same work otherwise", id="another way"),
+        pytest.param("decisions", "decisions", "machines asked for", id="decisions"),
+        pytest.param("what-if", "what-if", "Cheapest for what runs now", id="what can be changed"),
+    ],
+)
+def test_a_page_that_has_to_wait_is_drawn_when_its_turn_comes(
+    name: str, asked: str, shown: str, page: Page, base: str, faults: list[str]
+) -> None:
+    """It said that there was no past to tell, or began anew without what was chosen."""
+    answers = iter(["1", "1"])
+
+    def busy(route: Route) -> None:
+        after = next(answers, None)
+        if after is None:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": after}, body="working out a page is under way")
+
+    page.route(re.compile(rf"/api/v1/{asked}(\?|$)"), busy)
+    page.goto(f"{base}/#/{name}")
+    expect(page.get_by_text("Not worked out yet")).to_be_visible()
+    expect(page.locator("main")).to_contain_text(shown, timeout=15_000)
+    expect(page.get_by_text("Not worked out yet")).to_be_hidden()
+    assert all("status of 503" in fault for fault in faults), faults
+    faults.clear()
+
+
 def test_figures_lead_to_their_reasons(page: Page, base: str) -> None:
     go(page, base, "now")
     page.get_by_role("link", name="bought and why").click()

@@ -115,7 +115,7 @@ def against(seat: Seat, picture: Picture, way: str, hours: float) -> Against:
     try:
         other = alternative(found, way)
     except GivenError as error:
-        return Against(way, str(error).removeprefix(f"--against {way}: "))
+        return Against(way, str(error).removeprefix(f"{way}: "))
     saved = other.nano_seconds - whole
     return Against(
         way,

@@ -19,6 +19,8 @@ const PAGES = {
   approvals: { title: "To approve", make: approvals },
   recommended: { title: "Recommended", make: recommended },
 };
+/** A page that has to wait is drawn again after so long at most. */
+const LONGEST_AGAIN_S = 60;
 const MODES = { live: "", recommend: "recommends only", demo: "demo, on virtual time", dump: "from a dump" };
 const main = document.getElementById("main");
 const pulse = document.getElementById("pulse");
@@ -88,7 +90,7 @@ async function refresh() {
     banner(cluster);
     unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
-    await shown.draw(cluster);
+    await drawn(shown, cluster);
   } catch (error) {
     fail(error);
   } finally {
@@ -98,6 +100,21 @@ async function refresh() {
       again = false;
       refresh();
     }
+  }
+}
+
+/** Where it is others' turn the page stays as it is, says so, and is drawn again when the server wants to be asked. */
+async function drawn(shown, cluster) {
+  try {
+    await shown.draw(cluster);
+    shown.patience?.remove();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 503) throw error;
+    const after = Math.min(LONGEST_AGAIN_S, Math.max(1, error.again ?? 5));
+    shown.patience ??= h("p", { class: "note", role: "status" });
+    shown.patience.textContent = `Not worked out yet: ${error.message}.`;
+    shown.root.append(shown.patience);
+    setTimeout(() => page === shown && refresh(), after * 1000);
   }
 }
 

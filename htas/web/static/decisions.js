@@ -24,7 +24,7 @@ function alike(items) {
   return found;
 }
 
-export function decisions() {
+export function decisions(again) {
   const chosen = { kind: "", text: "" };
   let more = 100;
   const totals = h("div", { class: "totals" });
@@ -32,7 +32,7 @@ export function decisions() {
   const list = h("div", { class: "timeline" });
   const opened = new Map();
   const unfolded = new Set();
-  const search = h("input", { type: "search", placeholder: "Machine, pod or reason", "aria-label": "Find decisions", oninput: settled(200, (event) => { chosen.text = event.target.value.trim(); page.draw(); }) });
+  const search = h("input", { type: "search", placeholder: "Machine, pod or reason", "aria-label": "Find decisions", oninput: settled(200, (event) => { chosen.text = event.target.value.trim(); again(); }) });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Decisions"), search), totals, chips, list);
 
   const page = {
@@ -51,12 +51,12 @@ export function decisions() {
       show(
         chips,
         kinds.map((kind) =>
-          h("button", { type: "button", class: "chip", "data-verb": kind, "aria-pressed": String(chosen.kind === kind), onclick: () => { chosen.kind = chosen.kind === kind ? "" : kind; page.draw(); } }, h("span", { class: "dot" }), named(kind, found.is_advice), h("span", { class: "n faint" }, number(found.counts[kind]))),
+          h("button", { type: "button", class: "chip", "data-verb": kind, "aria-pressed": String(chosen.kind === kind), onclick: () => { chosen.kind = chosen.kind === kind ? "" : kind; again(); } }, h("span", { class: "dot" }), named(kind, found.is_advice), h("span", { class: "n faint" }, number(found.counts[kind]))),
         ),
       );
       const focus = document.activeElement?.dataset?.number;
       show(list, found.items.length ? days(found) : h("p", { class: "empty" }, kinds.length ? "Nothing of that kind." : found.is_advice ? "Nothing would have been done yet: no machine would be bought and none returned." : "Nothing was decided yet: no machine was bought and none returned."));
-      if (found.before !== null && more < 500) list.append(h("button", { type: "button", class: "main", onclick: () => { more += 200; page.draw(); } }, "Show older ones"));
+      if (found.before !== null && more < 500) list.append(h("button", { type: "button", class: "main", onclick: () => { more += 200; again(); } }, "Show older ones"));
       if (focus) list.querySelector(`[data-number="${focus}"]`)?.focus();
     },
   };

@@ -12,7 +12,7 @@ const pods = (namespace) => `#/now/namespace/${encodeURIComponent(namespace)}`;
 const LEADS = { namespace: pods, owner: (key) => pods(key.split(" ")[0]), group: (key) => find(`-${key}-`), flavour: find };
 const BY = { namespace: "namespace", owner: "owner", group: "node group", flavour: "flavour" };
 
-export function moneyPage() {
+export function moneyPage(again) {
   let hours = 24;
   const body = h("div", { class: "stack" });
   const choice = h("div", { class: "chips", role: "group", "aria-label": "Window" });
@@ -31,14 +31,14 @@ export function moneyPage() {
       show(
         choice,
         WINDOWS.map(([value, name]) =>
-          h("button", { type: "button", class: "chip", "aria-pressed": String(value === hours), onclick: () => { hours = value; page.draw(); } }, name),
+          h("button", { type: "button", class: "chip", "aria-pressed": String(value === hours), onclick: () => { hours = value; again(); } }, name),
         ),
       );
       let found;
       try {
         found = await get("/money", { hours });
       } catch (error) {
-        if (!(error instanceof Refused) || error.status !== 503) throw error;
+        if (!(error instanceof Refused) || error.status !== 503 || last?.mode !== "dump") throw error;
         show(body, h("p", { class: "empty" }, "No past to tell: ", error.message, ". ", h("a", { href: "#/what-if" }, "What if"), " tells what it costs now, and could."));
         return;
       }

@@ -234,8 +234,8 @@ def test_check_tells_what_a_configuration_comes_to(files: tuple[Path, Path]) -> 
 
 
 REFUSED_COSTS = [
-    (("--against", "many"), "'many' is no alternative; write"),
-    (("--against", "3 m9.huge"), "there is no flavour 'm9.huge'; the price file has"),
+    (("--against", "many"), "--against: 'many' is no alternative; write"),
+    (("--against", "3 m9.huge"), "--against: there is no flavour 'm9.huge'; the price file has"),
     (("--against", "peak m9.huge"), "there is no flavour 'm9.huge'"),
     (("--against", "² m1.large"), "is no alternative"),
     (("--against", "0 m1.large"), "is no alternative"),
