@@ -32,6 +32,7 @@ _MOST_ROOM = 1000
 _MOST_COLUMNS = 3000
 _COLUMNS_PER_S = 2000
 """Branch and bound looks at the clock seldom: with 12,000 columns and 2 s it took 38 s, with these it ends in time."""
+_FEW_TIERS = 16
 _NEIGHBOURHOODS_WITHOUT_GAIN = 200
 
 
@@ -49,7 +50,7 @@ class Decomposition(PlacementSearch):
             self._add_by_preempting(stage, deadline)
         if not self.is_reached(stage, reached):
             self._add_by_exchanges(stage, reached, _FIRST_STEPS, deadline)
-        is_asked = problem.nodes <= _MOST_NODES_ASKED and not self.clock.is_over(deadline)
+        is_asked = problem.nodes <= _MOST_NODES_ASKED and not self._is_cut_short(deadline)
         if is_asked and not self.is_reached(stage, reached):
             reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage, is_close=True))
         if not self.is_reached(stage, reached):
@@ -73,6 +74,10 @@ class Decomposition(PlacementSearch):
             until = deadline if is_large else self._part(_FOR_EXCHANGES, deadline)
             self._add_by_exchanges(stage, reached, steps, until, attempt + 1)
 
+    def _is_cut_short(self, deadline: float) -> bool:
+        """Whether time is over, of so many tiers that what each does in any case adds up: 300 took a minute."""
+        return self.problem.tiers > _FEW_TIERS and self.clock.is_over(deadline)
+
     def _part(self, share: float, deadline: float) -> float:
         """The end of a share of what is left."""
         return self.clock.now() + share * self.clock.left(deadline)
@@ -95,7 +100,7 @@ class Decomposition(PlacementSearch):
         problem = self.problem
         upto = np.asarray(problem.tier <= stage.tier)
         for level in range(problem.tiers - 1, stage.tier - 1, -1):
-            if problem.placed(self.x, stage.tier) == problem.wanted(stage.tier) or self.clock.is_over(deadline):
+            if problem.placed(self.x, stage.tier) == problem.wanted(stage.tier) or self._is_cut_short(deadline):
                 return
             kept = (problem.tier <= level) | (problem.budget_of >= 0)
             x = np.where(kept[:, None], self.x, 0)
