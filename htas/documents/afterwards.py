@@ -43,7 +43,7 @@ def _machines(view: ClusterView, made: Plan, policy: Policy) -> list[Node]:
         group, flavour = policy.group(item.group), policy.catalogue.named(item.flavour)
         if group is not None and flavour is not None:
             offered, limits = learned.get(flavour.name), attaching.limits(flavour.name)
-            drivers = attaching.labels(group, item.zone)
+            drivers = attaching.labels(group, item.zone, flavour.name)
             found.append(machine_node(policy, group, flavour, item.zone, item.claim, offered, limits, drivers))
     return found
 

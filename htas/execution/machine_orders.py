@@ -27,8 +27,6 @@ from htas.ports import (
     TransientError,
 )
 
-"""A claim's state by that of its machine."""
-
 
 @dataclass(slots=True)
 class Orders:

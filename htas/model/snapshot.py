@@ -72,12 +72,13 @@ class Lapse(msgspec.Struct, frozen=True):
 
 
 class AwaitedMachine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was bought for the pods of an owner: the claim that they wait for, and how often one came in vain.
+    """What was bought for the pods of an owner that wait: claims, and how often one came in vain in a row.
 
-    It was in vain where its node had room and did not let them in, the last time `at`, for `why`.
+    `refused` are those of the claims whose nodes had room and did not let them in, the last time `at`, for `why`.
     """
 
-    claim: str = ""
+    claims: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     times: int = 0
     at: float = 0.0
     why: str = ""

@@ -25,10 +25,11 @@ def is_satisfiable(context: PlanContext, demands: Sequence[Demand]) -> bool:
     sim = context.simulated.sim
     if any(_would_take_with_room(sim, demand.cls).any() for demand in demands):
         return True
-    if not demands:
+    bought_for = [demand for demand in demands if demand.count]  # others have had a machine come in vain
+    if not bought_for:
         return False
-    offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in demands])
-    return any(_is_on_sale(context, demand.cls, offers) for demand in demands)
+    offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])
+    return any(_is_on_sale(context, demand.cls, offers) for demand in bought_for)
 
 
 def _would_take_with_room(sim: Simulation, cls: PodClass) -> Bools:

@@ -8,18 +8,17 @@ is placed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from htas.model.plan import UnplacedPod
-from htas.model.snapshot import AwaitedMachine
 from htas.planning.cluster.simulation import Simulation, pods_by_row
 from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
-from htas.planning.provision.not_let_in import came_of, leave_out
+from htas.planning.provision.not_let_in import CameOf, came_of, leave_out
 from htas.planning.provision.scale_up import ScaleUp, buy
 from htas.planning.rental.lengthening import Lengthening
 from htas.planning.satisfiable import is_satisfiable
@@ -37,8 +36,8 @@ class Scheduled:
     """Somebody waits whom a node or a machine on offer would take."""
     room: MadeRoom | None = None
     """What is moved instead of buying more."""
-    awaited: Mapping[str, AwaitedMachine] = field(default_factory=dict)
-    """By owner of pods what came of the machines that were bought for them."""
+    came: CameOf = field(default_factory=CameOf)
+    """What came of the machines that were bought for those who wait."""
 
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
@@ -93,8 +92,8 @@ class _Scheduling:
         """Machines bought for what found no room."""
         placements = pods_by_row(self.sim.assignments())
         placed = {pod.key for pods in placements.values() for pod in pods}
-        awaited = came_of(self.context, placements)
-        paused = leave_out(self.context, demands, awaited)
+        came = came_of(self.context, placements)
+        paused = leave_out(self.context, demands, came)
         work_is_waiting = is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
@@ -102,13 +101,13 @@ class _Scheduling:
             room = self._room_made(scale_up)
             if room is None:
                 branch.commit()
-                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, awaited=awaited)
+                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, came=came)
         with self.sim.fork() as branch:
             less = self._less_bought(_copies(copies), room, paused)
             if _price(less) + room.nanos_per_hour <= _price(scale_up):
                 branch.commit()
-                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, awaited)
-        return Scheduled(self._buy(copies, paused), Preemptions(), placed, work_is_waiting, awaited=awaited)
+                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, came)
+        return Scheduled(self._buy(copies, paused), Preemptions(), placed, work_is_waiting, came=came)
 
     def _buy(self, demands: Sequence[Demand], paused: Sequence[UnplacedPod]) -> ScaleUp:
         scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
@@ -134,8 +133,8 @@ class _Scheduling:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
             copies = _copies(demands)
-            awaited = came_of(self.context, pods_by_row(self.sim.assignments()))
-            return self._buy(copies, leave_out(self.context, copies, awaited)).unplaced
+            came = came_of(self.context, pods_by_row(self.sim.assignments()))
+            return self._buy(copies, leave_out(self.context, copies, came)).unplaced
 
 
 def _price(scale_up: ScaleUp) -> int:

@@ -64,7 +64,7 @@ def write_plan(
             meant_for=_meant(context, launch, placements),
             bought_for=_bought_for(context, launch),
             room_made=_room_made(context, scheduled),
-            awaited=with_bought(scheduled.awaited, launch, simulated.waiting),
+            awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
         ),
     )
 

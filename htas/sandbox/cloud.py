@@ -99,6 +99,8 @@ class SandboxCloud:
         """Names of the flavours it has; None: whatever is asked for."""
         self.taints: tuple[Taint, ...] = ()
         """What nodes of machines ordered from now on bear beside what is asked for, as an image may have it."""
+        self.taints_for_s: float | None = None
+        """So long after it is Ready a node loses them; None: never."""
         self.kubelet = ""
         """The version that nodes of machines ordered from now on tell, as an image has it; empty: they tell none."""
 
@@ -295,6 +297,8 @@ class SandboxCloud:
         instance = self._instances.get(instance_id)
         if instance is not None and instance.state is InstanceState.ACTIVE:
             self._cluster.set_ready(node, True)
+            if self.taints_for_s is not None:
+                self._queue.after(self.taints_for_s, partial(self._cluster.take_off, node, self.taints))
 
     def _gone(self, instance_id: str) -> None:
         self._instances.pop(instance_id, None)

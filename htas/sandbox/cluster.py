@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 
 import msgspec
 
@@ -94,6 +94,13 @@ class SandboxCluster(PodLife):
         known = self._node(node)
         new = tuple(taint for taint in taints if taint not in known.taints)
         self._set_node(msgspec.structs.replace(known, labels={**known.labels, **labels}, taints=known.taints + new))
+
+    def take_off(self, node: str, taints: Collection[Taint]) -> None:
+        """An agent that has started on a node takes off the taints that it was to start with."""
+        known = self._nodes.get(node)
+        if known is not None:
+            left = tuple(taint for taint in known.taints if taint not in taints)
+            self._set_node(msgspec.structs.replace(known, taints=left))
 
     def disown_node(self, node: str) -> None:
         self.faults.strike("disown_node")

@@ -37,7 +37,7 @@ def api_routes(seat: Seat) -> list[BaseRoute]:
     """Every endpoint, the OpenAPI document, and the events; who may ask has been asked before."""
     shelf, share = Shelf(), Share(0.25, saved_s=10.0)
     turns = {
-        Work.PLANNING: Turns("planning again", share),
+        Work.PLANNING: Turns("planning again", share, reserve_s=5.0),
         Work.READING: Turns("reading what is on record", share, line=3),
         Work.SHOWING: Turns("working out a page", share, line=5),
     }

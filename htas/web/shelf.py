@@ -20,6 +20,8 @@ LEAST_ZIPPED = 1_000
 DUTY = 10.0
 """A document that took 1 s is shown for 10 s: pages never take more than a tenth of a core from the daemon."""
 
+LONGEST_WAIT_S = 1.0
+"""Readers wait so long for one that makes a document anew before they are shown the last: 40 of them are all there are."""
 OLDEST_S = 300.0
 """While it is others' turn, a page goes on with what it had, and what that tells is no older than this."""
 
@@ -51,6 +53,10 @@ class _Place:
     made_at: float = 0.0
     body: Body | None = None
 
+    def recent(self) -> Body | None:
+        """What there is, unless it is too old to be shown."""
+        return self.body if time.monotonic() - self.made_at <= OLDEST_S else None
+
 
 class Shelf:
     """Asked by many threads; each document is made by the first that asks, and the others wait for it."""
@@ -68,20 +74,29 @@ class Shelf:
             place = self._places.setdefault(key, _Place())
             self._places.move_to_end(key)
             self._make_room()
-        with place.lock:
-            began = time.monotonic()
-            if place.body is None or (place.version != version and began >= place.until):
-                try:
-                    made = body_of(make())
-                except BusyError:
-                    if place.body is None or began - place.made_at > OLDEST_S:
-                        raise
-                    return place.body
-                self._put(key, place, made)
-                place.version, place.made_at = version, time.monotonic()
-                place.until = place.made_at + DUTY * (place.made_at - began)
-                return made
+        if not place.lock.acquire(timeout=LONGEST_WAIT_S):
+            if (known := place.recent()) is not None:  # somebody makes it anew, or waits for a turn to
+                return known
+            place.lock.acquire()
+        try:
+            return self._up_to_date(key, place, version, make)
+        finally:
+            place.lock.release()
+
+    def _up_to_date(self, key: str, place: _Place, version: int, make: Callable[[], bytes]) -> Body:
+        if place.body is not None and (place.version == version or time.monotonic() < place.until):
             return place.body
+        began = time.thread_time()  # of the processor: to wait for a turn costs nobody anything
+        try:
+            made = body_of(make())
+        except BusyError:
+            if (known := place.recent()) is None:
+                raise
+            return known
+        self._put(key, place, made)
+        place.version, place.made_at = version, time.monotonic()
+        place.until = place.made_at + DUTY * (time.thread_time() - began)
+        return made
 
     def _put(self, key: str, place: _Place, made: Body) -> None:
         with self._lock:

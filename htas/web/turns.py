@@ -31,14 +31,14 @@ class Share:
         self._left_s, self._at = saved_s, clock()
 
     @contextmanager
-    def taken(self, what: str) -> Iterator[None]:
-        """Waits for the one that is at it; raises BusyError where such work took too long of late."""
+    def taken(self, what: str, reserve_s: float = 0.0) -> Iterator[None]:
+        """Waits for the one that is at it; raises BusyError where no more than a reserve is left for such work."""
         with self._turn:
             began = self._clock()
             self._left_s = min(self._saved_s, self._left_s + (began - self._at) * self._share)
             self._at = began
-            if self._left_s <= 0:
-                after_s = math.ceil(-self._left_s / self._share) + 1.0
+            if self._left_s <= reserve_s:
+                after_s = math.ceil((reserve_s - self._left_s) / self._share) + 1.0
                 raise BusyError(f"{what} took long of late; ask again in {after_s:.0f} s", after_s)
             try:
                 yield
@@ -47,10 +47,13 @@ class Share:
 
 
 class Turns:
-    """One kind of such work: of it `line` others may wait for the one that is at it, so that few threads do."""
+    """One kind of such work: of it `line` others may wait for the one that is at it, so that few threads do.
 
-    def __init__(self, what: str, share: Share, line: int = 0) -> None:
-        self._what, self._share = what, share
+    It leaves `reserve_s` to other kinds: who plans again each second would have it all, and no page a turn.
+    """
+
+    def __init__(self, what: str, share: Share, line: int = 0, reserve_s: float = 0.0) -> None:
+        self._what, self._share, self._reserve_s = what, share, reserve_s
         self._places = BoundedSemaphore(1 + line)
 
     @contextmanager
@@ -59,7 +62,7 @@ class Turns:
         if not self._places.acquire(blocking=False):
             raise BusyError(f"{self._what} is under way for somebody else; ask again in a moment", 1.0)
         try:
-            with self._share.taken(self._what):
+            with self._share.taken(self._what, self._reserve_s):
                 yield
         finally:
             self._places.release()

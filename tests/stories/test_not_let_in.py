@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from htas.model.constraints import NodeSelectorTerm, PodAffinityTerm
+from htas.model.constraints import NodeSelectorTerm, PodAffinityTerm, Toleration
+from htas.model.pods import Owner
 from htas.model.policy import NodeGroup, Policy
 from htas.model.reasons import Unplaced
 from htas.model.selectors import LabelSelector, Operator, Requirement
+from htas.planning.provision.not_let_in import Owners
 from htas.sandbox.workload import Rescale, Workload
-from tests.builders import constrained, make_flavour, make_policy, no_schedule
-from tests.stories.play import Story, service
+from tests.builders import constrained, make_flavour, make_pod, make_policy, no_schedule
+from tests.stories.play import Story, job, service
 
 HOUR = 3600.0
 FLAVOUR = make_flavour("only", "8", "16Gi", "0.30")
 TAINT = no_schedule("vendor/agent")
+EVERY = Toleration(operator="Exists")
 
 
 def policy(**group: Any) -> Policy:
@@ -63,10 +66,69 @@ def test_others_are_bought_for_meanwhile_and_it_is_forgotten_once_a_machine_lets
 
 def test_pods_that_are_gone_are_forgotten() -> None:
     story = of_an_image_that_taints(service("web", 3)).play(900)
-    assert story.seen[-1].plan.memory.awaited["default/ReplicaSet/web"].times > 0
+    [awaited] = story.seen[-1].plan.memory.awaited.values()
+    assert awaited.times > 0
     story.world.load(Workload("less", (), (Rescale(1, "default", "web", 0),)))
     story.play(1200)
     assert story.seen[-1].plan.memory.awaited == {}
+
+
+def test_behind_a_taint_that_goes_by_itself_nobody_is_held_up() -> None:
+    """Steady jobs on machines whose agent starts 20 s after the kubelet had pauses of half an hour, each longer."""
+    trained = [job(f"train-{i}", 60.0 * i, runs_s=300, cpu_m=4000) for i in range(60)]
+    story = Story(policy())
+    story.world.cloud.taints, story.world.cloud.taints_for_s = (TAINT,), 20.0
+    story.world.load(Workload("agents", tuple(trained)))
+    story.play(1.5 * HOUR)
+    story.assert_over(60)
+    assert story.world.ledger.wait_percentile_s(1.0) <= 120
+    assert launched(story) <= 40, "of a machine for two jobs of half of it"
+    assert max(each.times for result in story.seen for each in result.plan.memory.awaited.values()) == 0
+
+
+def test_what_is_bought_one_after_another_is_told_apart() -> None:
+    """Of two machines on their way the last was remembered, and never the one that came: 198 for 23 pods."""
+    growing = tuple(Rescale(40.0 * i, "default", "web", i + 1) for i in range(1, 23))
+    story = Story(policy())
+    story.world.cloud.taints = (TAINT,)
+    story.world.load(Workload("growing", (service("web", 1),), growing))
+    story.play(1800)
+    assert launched(story) <= 25
+
+
+def test_what_is_told_stays_the_same_until_something_changes() -> None:
+    story = of_an_image_that_taints(service("web", 3)).play(HOUR)
+    told = {
+        item.message for result in story.seen for item in result.plan.unplaced if item.reason is Unplaced.NOT_LET_IN
+    }
+    assert len(told) <= 2 * launched(story), "once while a machine settles, and once for the pause"
+
+
+def test_a_mended_group_is_judged_anew() -> None:
+    story = of_an_image_that_taints(service("web", 3)).play(HOUR)
+    story.policy = policy(taints=(TAINT,))
+    story.daemon.adopt(story.policy)
+    before = len(story.seen)
+    story.play(HOUR + 120)
+    told = {item.reason for result in story.seen[before:] for item in result.plan.unplaced}
+    assert Unplaced.NO_FLAVOUR_FITS in told and Unplaced.NOT_LET_IN not in told
+
+
+@pytest.mark.parametrize(
+    ("other", "groups", "alike"),
+    [
+        pytest.param({}, {}, True, id="another pod of the same template"),
+        pytest.param({"constraints": constrained(tolerations=(EVERY,))}, {}, False, id="one that tolerates more"),
+        pytest.param({}, {"labels": {"disk": "ssd"}}, False, id="nodes bear another label"),
+        pytest.param({}, {"taints": (TAINT,)}, False, id="nodes bear another taint"),
+        pytest.param({"owner": Owner("ReplicaSet", "api", "api-uid", 3)}, {}, False, id="of another controller"),
+    ],
+)
+def test_what_was_in_vain_is_held_against_the_like_alone(
+    other: dict[str, Any], groups: dict[str, Any], alike: bool
+) -> None:
+    before, now = make_pod("a"), make_pod("b", **other)
+    assert (Owners(policy()).of(before) == Owners(policy(**groups)).of(now)) == alike
 
 
 def anti(topology: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ there: of its group, else of its zone. What nobody shows is taken from the confi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -34,6 +35,8 @@ GIVEN_BY_KUBELETS = (
 )
 """Labels that nodes are given as they join, by kubelets or the cloud's controllers, and that no group states: were they
 taken for missing, a pod that may not be where they are had one machine bought after another."""
+MOST_LOOKED_AT = 20
+"""Nodes of one group and flavour: the labels of 5,000 would be read for each purchase that is weighed."""
 GIVEN_BY_OTHERS = frozenset({ZONE_LABEL, HOSTNAME_LABEL})
 """Topology keys of some drivers that nodes have anyway."""
 
@@ -45,27 +48,50 @@ class Attaching:
         self._policy, self._rules = policy, policy.volumes
         self._nodes = snapshot.models or snapshot.cluster.nodes
         self._now = snapshot.taken_at
-        self._given: dict[str, dict[str, str]] = {}
         self._values: dict[tuple[str, str, str | None], str | None] = {}
 
-    def labels(self, group: NodeGroup, zone: str | None) -> dict[str, str]:
-        """The labels that a machine of a group in a zone (None: wherever the cloud puts it) will get by others."""
-        return {**self._of_kubelets(group.name), **self._of_drivers(group, zone)}
+    def labels(self, group: NodeGroup, zone: str | None, flavour: str = "") -> dict[str, str]:
+        """The labels that others will give to a machine of a group in a zone (None: wherever the cloud puts it)."""
+        return {**self._of_kubelets(group.name, flavour), **self._of_drivers(group, zone)}
 
     def _of_drivers(self, group: NodeGroup, zone: str | None) -> dict[str, str]:
         found = {key: self._value(key, group.name, zone) for key in self._keys}
         return {key: value for key, value in found.items() if value is not None}
 
-    def _of_kubelets(self, group: str) -> dict[str, str]:
-        """What all nodes of its group have, else all there are; of a cluster without a node, that it runs Linux."""
-        if group not in self._given:
-            nodes = [node for node in self._nodes if node.group == group] or self._nodes
-            shown = {key: {node.labels.get(key) for node in nodes} for key in GIVEN_BY_KUBELETS}
-            known = {key: values.pop() for key, values in shown.items() if len(values) == 1}
-            self._given[group] = {key: value for key, value in known.items() if value is not None}
-            if not nodes:
-                self._given[group][OS_LABEL] = "linux"
-        return self._given[group]
+    def _of_kubelets(self, group: str, flavour: str) -> Mapping[str, str]:
+        """What nodes of its flavour in its group have, else those of its group, else all there are.
+
+        Of a cluster without a node, that it runs Linux. Where they differ nobody knows which it will have.
+        """
+        if not self._nodes:
+            return {OS_LABEL: "linux"}
+        found = {}
+        for key in GIVEN_BY_KUBELETS:
+            shown = (self._given.get((*asked, key)) for asked in ((group, flavour), (group, ""), ("", "")))
+            values = next((values for values in shown if values), frozenset[str]())
+            if len(values) == 1:
+                (found[key],) = values
+        return found
+
+    @cached_property
+    def _given(self) -> Mapping[tuple[str, str, str], set[str]]:
+        """Values by group, flavour and label, of a few Ready nodes of each; by group, and of all, too.
+
+        A node that lacks a label says nothing of it: the cloud's controller may not have come to it yet.
+        """
+        shown: dict[tuple[str, str, str], set[str]] = {}
+        looked_at: Counter[tuple[str, str]] = Counter()
+        for node in self._nodes:
+            kind = node.group or "", node.flavour or ""
+            if looked_at[kind] >= MOST_LOOKED_AT or not node.is_ready:
+                continue
+            looked_at[kind] += 1
+            for key in GIVEN_BY_KUBELETS:
+                if key not in node.labels:
+                    continue
+                for asked in (kind, (kind[0], ""), ("", "")):
+                    shown.setdefault((*asked, key), set()).add(node.labels[key])
+        return shown
 
     def limits(self, flavour: str) -> AttachLimits:
         """As the first Ready node of the flavour shows; else as configured; else the least that any node shows."""

@@ -145,7 +145,7 @@ def _rows(
         group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
         if claim.is_coming and group is not None and flavour is not None:
             room, limits = learned.get(flavour.name), attaching.limits(flavour.name)
-            topology = attaching.labels(group, claim.zone)
+            topology = attaching.labels(group, claim.zone, flavour.name)
             coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, room, limits, topology))
     names = {node.name for node in coming}
     ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]

@@ -2,20 +2,23 @@
 
 What is planned of a machine that is not there yet may be wrong: its labels and taints are what user data, kubelet and
 the cloud's controllers make of it. Then the pod waits on beside an empty machine, and everything speaks for another
-one: a pod of 10m that asks for a label as no machine has it had 14 bought in a minute. After each purchase in vain
-nothing is bought for the pods of that controller for a while, twice as long each time.
+one: a pod of 10m that asks for a label as no machine has it had 14 bought in a minute. So a machine is given a while to
+lose the taints that it starts with, and nothing is bought meanwhile for those whom it was bought for. If it refuses
+them still, it was bought in vain, and nothing is bought for them for a pause that is twice as long each time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from zlib import crc32
 
 import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.constraints import Constraints
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -26,41 +29,61 @@ from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
-IS_THERE = (ClaimState.READY, ClaimState.DRAINING)
+SETTLES_S = 60.0
+"""So long after it is Ready a node may yet lose a taint: a network agent's takes some 20 s, a GPU driver's longer."""
+MOST_CLAIMS = 20
+"""So many machines on their way are followed for one owner, the first of them."""
+_ANY = Constraints()
 
 Placements = Mapping[int, Sequence[Pod]]
 """Waiting pods by the row they were given."""
 
 
-def came_of(context: PlanContext, placements: Placements) -> dict[str, AwaitedMachine]:
-    """By owner what came of the machine that its pods wait for, as soon as it is there, and how often it was in vain.
+@dataclass(frozen=True, slots=True)
+class CameOf:
+    """What came of the machines that were bought for those who wait: of each owner, and which may yet let it in."""
 
-    A node that starts with a taint which goes within the minute only delays what nobody needs: another machine.
-    """
+    awaited: Mapping[str, AwaitedMachine] = field(default_factory=dict)
+    settling: Mapping[str, str] = field(default_factory=dict)
+    """The node that has just come for an owner and does not let its pods in yet."""
+
+
+def came_of(context: PlanContext, placements: Placements) -> CameOf:
+    """What came of the machines bought earlier, by the placements of this plan on what is there."""
     before = context.snapshot.memory.awaited
-    judge = _Judge(context, placements) if before else None
-    return {
-        owner: kept
-        for owner, each in before.items()
-        if judge is not None and (kept := judge.judged(owner, each)) is not None
-    }
+    if not before:
+        return CameOf()
+    judge = _Judge(context, placements, Owners(context.policy))
+    awaited = {owner: kept for owner, each in before.items() if (kept := judge.judged(owner, each)) is not None}
+    return CameOf(awaited, judge.settling)
 
 
-def leave_out(
-    context: PlanContext, demands: Sequence[Demand], awaited: Mapping[str, AwaitedMachine]
-) -> list[UnplacedPod]:
-    """Take pods out of their demands for which a machine was bought in vain a moment ago; they are told so."""
-    paused = {owner: each for owner, each in awaited.items() if each.times and context.now < _again_at(each, context)}
+def leave_out(context: PlanContext, demands: Sequence[Demand], came: CameOf) -> list[UnplacedPod]:
+    """Take pods out of their demands that a machine has just come for, or came in vain; they are told so."""
+    told_of = {owner: text for owner, each in came.awaited.items() if (text := _in_words(owner, each, came, context))}
     told: list[UnplacedPod] = []
-    for demand in demands if paused else ():
-        pods = [pod for pod in demand.youngest(demand.count) if owner_of(pod) in paused]
+    owner_of = Owners(context.policy).of
+    for demand in demands if told_of else ():
+        pods = [pod for pod in demand.youngest(demand.count) if owner_of(pod) in told_of]
         refusals = context.simulated.sim.diagnose(demand.cls) if pods else {}
-        for pod in pods:
-            message = _in_words(paused[owner_of(pod)], context)
-            told.append(UnplacedPod(pod.key, Unplaced.NOT_LET_IN, message, refusals))
+        told += [UnplacedPod(pod.key, Unplaced.NOT_LET_IN, told_of[owner_of(pod)], refusals) for pod in pods]
         if pods:
             demand.leave_out(context.simulated.sim, pods)
     return told
+
+
+def with_bought(
+    came: CameOf, launches: Iterable[Launch], waiting: Iterable[Pod], policy: Policy
+) -> dict[str, AwaitedMachine]:
+    """What came of machines, and what is bought now: for the next plan."""
+    found, owner_of = dict(came.awaited), Owners(policy).of
+    bought = {pod: launch.claim for launch in launches for pod in launch.pods}
+    for pod in waiting if bought else ():
+        claim = bought.get(pod.key)
+        known = found.setdefault(owner_of(pod), AwaitedMachine()) if claim is not None else AwaitedMachine()
+        if claim is not None and claim not in known.claims and len(known.claims) < MOST_CLAIMS:
+            found[owner_of(pod)] = msgspec.structs.replace(known, claims=(*known.claims, claim))
+    return found
 
 
 def pause_s(awaited: AwaitedMachine, policy: Policy) -> float:
@@ -69,22 +92,24 @@ def pause_s(awaited: AwaitedMachine, policy: Policy) -> float:
     return min(timeouts.backoff_initial_s * 2.0 ** min(awaited.times - 1, 20), timeouts.backoff_max_s)
 
 
-def owner_of(pod: Pod) -> str:
-    """Whose pods are taken to be alike: those of a controller; a pod without one is for itself."""
-    return pod.service or pod.key
+class Owners:
+    """Tells whose pods are taken to be alike: those of a controller with the same demands on nodes.
 
+    What nodes are to be like counts too: once either is mended, what was in vain before says nothing.
+    """
 
-def with_bought(
-    awaited: Mapping[str, AwaitedMachine], launches: Iterable[Launch], waiting: Iterable[Pod]
-) -> dict[str, AwaitedMachine]:
-    """The same, and what is bought now."""
-    found = dict(awaited)
-    bought = {pod: launch.claim for launch in launches for pod in launch.pods}
-    for pod in waiting if bought else ():
-        if pod.key in bought:
-            owner = owner_of(pod)
-            found[owner] = msgspec.structs.replace(found.get(owner, AwaitedMachine()), claim=bought[pod.key])
-    return found
+    def __init__(self, policy: Policy) -> None:
+        groups = [(group.name, sorted(group.labels.items()), group.taints) for group in policy.groups]
+        self._groups = crc32(repr(groups).encode())
+
+    def of(self, pod: Pod) -> str:
+        """Its controller, or itself where it has none, and a mark of what else counts."""
+        return f"{pod.service or pod.key} {self._mark(pod.constraints)}"
+
+    def _mark(self, constraints: Constraints) -> str:
+        if constraints == _ANY:
+            return f"{self._groups:08x}"
+        return f"{crc32(msgspec.json.encode(constraints), self._groups):08x}"
 
 
 @dataclass
@@ -93,10 +118,19 @@ class _Judge:
 
     context: PlanContext
     placements: Placements
+    owners: Owners
+    settling: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _claims(self) -> Mapping[str, NodeClaim]:
         return {claim.id: claim for claim in self.context.snapshot.claims}
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        """Rows of nodes that are there and Ready, by claim."""
+        simulated = self.context.simulated
+        nodes = enumerate(simulated.sim.table.nodes)
+        return {node.claim: row for row, node in nodes if node.claim is not None and node.name not in simulated.coming}
 
     @cached_property
     def _left(self) -> Mapping[str, list[Pod]]:
@@ -108,51 +142,66 @@ class _Judge:
         left: dict[str, list[Pod]] = defaultdict(list)
         for pod in sorted(simulated.waiting, key=lambda pod: pod.key):
             if pod.key not in placed:
-                left[owner_of(pod)].append(pod)
+                left[self.owners.of(pod)].append(pod)
         return left
 
     def judged(self, owner: str, awaited: AwaitedMachine) -> AwaitedMachine | None:
-        """What is kept in mind of an owner; None: none of its pods waits any more, or the machine has let one in."""
+        """What is kept in mind of an owner; None: nothing, since none of its pods waits any more, or all is well."""
         left = self._left.get(owner)
         if not left:
             return None
-        claim = self._claims.get(awaited.claim)
-        if claim is None:  # it never came, or is gone
-            return _forgotten(awaited)
-        row = self.context.simulated.sim.table.row_of.get(claim.node or "")
-        if row is None or claim.state not in IS_THERE:
-            return awaited
-        there = [*self.context.simulated.running.get(row, ()), *self.placements.get(row, ())]
-        if any(owner_of(pod) == owner for pod in there):
+        times, at, why = awaited.times, min(awaited.at, self.context.now), awaited.why
+        kept, refused = [], list(awaited.refused)
+        for claim in awaited.claims:
+            row = self._row(claim)
+            if claim not in self._claims:
+                continue  # it never came, or is gone
+            if row is None:
+                kept.append(claim)
+                continue
+            there = [*self.context.simulated.running.get(row, ()), *self.placements.get(row, ())]
+            if any(self.owners.of(pod) == owner for pod in there):
+                times, refused = 0, []
+            elif not any(pod.is_work for pod in there):  # else others were quicker, which says nothing of the machine
+                kept.append(claim)
+                found = None if claim in refused else self._refusal(left[0], row)
+                if found is not None and self._is_settling(claim):
+                    self.settling[owner] = self.context.simulated.sim.table.nodes[row].name
+                elif found is not None:
+                    refused.append(claim)
+                    times, at, why = (times + (at < self.context.now or not times), self.context.now, found)
+        refused = [claim for claim in refused if claim in kept]
+        if not kept and not times:
             return None
-        if any(pod.is_work for pod in there):  # others were quicker, which says nothing of the machine
-            return _forgotten(awaited)
-        return self._refused(awaited, left[0], row)
+        return AwaitedMachine(tuple(kept), tuple(refused), times, at, why)
 
-    def _refused(self, awaited: AwaitedMachine, pod: Pod, row: int) -> AwaitedMachine | None:
-        """In vain is what has room and refuses; one that is smaller than was planned is learned from by its size."""
+    def _row(self, claim: str) -> int | None:
+        known = self._claims.get(claim)
+        return self._rows.get(claim) if known is not None and known.state is ClaimState.READY else None
+
+    def _is_settling(self, claim: str) -> bool:
+        known = self._claims[claim]
+        return self.context.now - (known.ready_at or known.since) < SETTLES_S
+
+    def _refusal(self, pod: Pod, row: int) -> str | None:
+        """Why an open node with room refuses a pod; None: it does not, or is closed, or smaller than was planned."""
         sim, cls = self.context.simulated.sim, self.context.simulated.book.class_of(pod)
         here = slice(row, row + 1)
+        node = sim.table.nodes[row]
+        if not sim.table.is_open[row] or not node.takes_pods or sim.fits(cls, row):
+            return None
         if not fits(sim.table.free[:, here], cls)[0]:
-            return _forgotten(awaited)
-        is_open = bool(sim.table.is_open[row])
-        if sim.fits(cls, row) or (not is_open and sim.allowed(cls)[row]):
-            return awaited
-        why = ", ".join(sorted(sim.diagnose(cls, here))) if is_open else awaited.why
-        return AwaitedMachine("", awaited.times + 1, self.context.now, why)
+            return None
+        return ", ".join(sorted(sim.diagnose(cls, here)))
 
 
-def _forgotten(awaited: AwaitedMachine) -> AwaitedMachine | None:
-    """The same without the machine: it never came, is gone, or tells nothing."""
-    return msgspec.structs.replace(awaited, claim="") if awaited.times else None
-
-
-def _again_at(awaited: AwaitedMachine, context: PlanContext) -> float:
-    return awaited.at + pause_s(awaited, context.policy)
-
-
-def _in_words(awaited: AwaitedMachine, context: PlanContext) -> str:
-    left_s = _again_at(awaited, context) - context.now
+def _in_words(owner: str, awaited: AwaitedMachine, came: CameOf, context: PlanContext) -> str:
+    """Why nothing is bought for an owner now; "": something is. The same in each plan, until something changes."""
+    if owner in came.settling:
+        return f"{came.settling[owner]} has just come for it, and does not let it in yet"
+    pause = pause_s(awaited, context.policy)
+    if not awaited.times or context.now >= awaited.at + pause:
+        return ""
     why = f": {awaited.why}" if awaited.why else ""
     times = "a machine" if awaited.times == 1 else f"{awaited.times} machines"
-    return f"{times} bought for it did not let it in{why}; the next is bought in {left_s:.0f} s at the earliest"
+    return f"{times} bought for it did not let it in{why}; the next is bought {pause:g} s after the last"

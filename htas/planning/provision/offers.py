@@ -101,7 +101,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
                 f"offer-{i}",
                 learned.get(flavour.name),
                 attaching.limits(flavour.name),
-                attaching.labels(group, zone),
+                attaching.labels(group, zone, flavour.name),
             )
             for i, (group, flavour, zone) in enumerate(kinds)
         ]
@@ -115,7 +115,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
             zone,
             nodes[i].allocatable,
             nodes[i].attach_limits,
-            attaching.labels(group, zone),
+            attaching.labels(group, zone, flavour.name),
             np.ascontiguousarray(free[:, i]),
             {key: bool(mask[i]) for key, mask in allowed.items()},
         )
