@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 def api_routes(seat: Seat) -> list[BaseRoute]:
     """Every endpoint, the OpenAPI document, and the events; who may ask has been asked before."""
-    shelf, share = Shelf(), Share(0.25, saved_s=10.0)
+    shelf, share = Shelf(), Share(0.25, saved_s=20.0)
     turns = {
         Work.PLANNING: Turns("planning again", share, reserve_s=5.0),
         Work.READING: Turns("reading what is on record", share, line=3),
