@@ -20,8 +20,7 @@ LEAST_ZIPPED = 1_000
 DUTY = 10.0
 """A document that took 1 s is shown for 10 s: pages never take more than a tenth of a core from the daemon."""
 LONGEST_WAIT_S = 1.0
-"""So long readers wait for one that makes a document anew, before they are shown the last: 40 of them are all there are.
-"""
+"""So long readers wait for one that makes a document anew before they are shown the last: there are 40 threads."""
 OLDEST_S = 300.0
 """While it is others' turn, a page goes on with what it had, and what that tells is no older than this."""
 
