@@ -15,6 +15,7 @@ from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.feasibility.volumes import reaches
+from htas.planning.cluster.simulation import Placements
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.edge.rebalance import EdgeMoves
@@ -26,9 +27,6 @@ from htas.planning.place.context import PlanContext
 from htas.planning.provision.not_let_in import with_bought
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.schedule import Scheduled
-
-Placements = Mapping[int, Sequence[Pod]]
-"""Waiting pods by the row they were given."""
 
 
 def write_plan(

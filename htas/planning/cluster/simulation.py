@@ -8,7 +8,7 @@ O(changes made in it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -323,6 +323,10 @@ class Simulation:
             if isinstance(entry, PlacedChange) and entry.is_placement:
                 for row, count in zip(entry.rows.tolist(), entry.counts.tolist(), strict=True):
                     yield entry.cls, row, count
+
+
+Placements = Mapping[int, Sequence[Pod]]
+"""Waiting pods by the row they were given."""
 
 
 def pods_by_row(assignments: Iterable[tuple[PodClass, int, int]]) -> dict[int, list[Pod]]:

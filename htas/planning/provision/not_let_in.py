@@ -9,7 +9,6 @@ them still, it was bought in vain, and nothing is bought for them for a pause th
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +25,7 @@ from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import AwaitedMachine
 from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
@@ -34,9 +34,6 @@ SETTLES_S = 60.0
 MOST_CLAIMS = 20
 """So many machines on their way are followed for one owner, the first of them."""
 _ANY = Constraints()
-
-Placements = Mapping[int, Sequence[Pod]]
-"""Waiting pods by the row they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +75,13 @@ def with_bought(
     """What came of machines, and what is bought now: for the next plan."""
     found, owner_of = dict(came.awaited), Owners(policy).of
     bought = {pod: launch.claim for launch in launches for pod in launch.pods}
-    for pod in waiting if bought else ():
-        claim = bought.get(pod.key)
-        known = found.setdefault(owner_of(pod), AwaitedMachine()) if claim is not None else AwaitedMachine()
-        if claim is not None and claim not in known.claims and len(known.claims) < MOST_CLAIMS:
-            found[owner_of(pod)] = msgspec.structs.replace(known, claims=(*known.claims, claim))
+    for pod in waiting:
+        if (claim := bought.get(pod.key)) is None:
+            continue
+        owner = owner_of(pod)
+        known = found.setdefault(owner, AwaitedMachine())
+        if claim not in known.claims and len(known.claims) < MOST_CLAIMS:
+            found[owner] = msgspec.structs.replace(known, claims=(*known.claims, claim))
     return found
 
 
@@ -133,22 +132,22 @@ class _Judge:
         return {node.claim: row for row, node in nodes if node.claim is not None and node.name not in simulated.coming}
 
     @cached_property
-    def _left(self) -> Mapping[str, list[Pod]]:
-        """Pods without a place on a node that is there, by owner and in the order of their names."""
+    def _left(self) -> Mapping[str, Pod]:
+        """By owner the first by name of its pods that have no place on a node that is there."""
         simulated = self.context.simulated
         nodes = simulated.sim.table.nodes
         is_there = {node.name for node in self.context.snapshot.cluster.nodes} - simulated.coming
         placed = {pod.key for row, pods in self.placements.items() if nodes[row].name in is_there for pod in pods}
-        left: dict[str, list[Pod]] = defaultdict(list)
+        left: dict[str, Pod] = {}
         for pod in sorted(simulated.waiting, key=lambda pod: pod.key):
             if pod.key not in placed:
-                left[self.owners.of(pod)].append(pod)
+                left.setdefault(self.owners.of(pod), pod)
         return left
 
     def judged(self, owner: str, awaited: AwaitedMachine) -> AwaitedMachine | None:
         """What is kept in mind of an owner; None: nothing, since none of its pods waits any more, or all is well."""
         left = self._left.get(owner)
-        if not left:
+        if left is None:
             return None
         times, at, why = awaited.times, min(awaited.at, self.context.now), awaited.why
         kept, refused = [], list(awaited.refused)
@@ -164,7 +163,7 @@ class _Judge:
                 times, refused = 0, []
             elif not any(pod.is_work for pod in there):  # else others were quicker, which says nothing of the machine
                 kept.append(claim)
-                found = None if claim in refused else self._refusal(left[0], row)
+                found = None if claim in refused else self._refusal(left, row)
                 if found is not None and self._is_settling(claim):
                     self.settling[owner] = self.context.simulated.sim.table.nodes[row].name
                 elif found is not None:

@@ -90,6 +90,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         for zone in (flavour.zones or (None,))
     ]
     kinds.sort(key=lambda kind: (kind[1].nanos_per_hour, kind[1].name, kind[0].name, kind[2] or ""))
+    topologies = [attaching.labels(group, zone, flavour.name) for group, flavour, zone in kinds]
     examples = {cls.static_key: cls for cls in classes}
     with sim.fork():
         nodes = [
@@ -101,7 +102,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
                 f"offer-{i}",
                 learned.get(flavour.name),
                 attaching.limits(flavour.name),
-                attaching.labels(group, zone, flavour.name),
+                topologies[i],
             )
             for i, (group, flavour, zone) in enumerate(kinds)
         ]
@@ -115,7 +116,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
             zone,
             nodes[i].allocatable,
             nodes[i].attach_limits,
-            attaching.labels(group, zone, flavour.name),
+            topologies[i],
             np.ascontiguousarray(free[:, i]),
             {key: bool(mask[i]) for key, mask in allowed.items()},
         )
