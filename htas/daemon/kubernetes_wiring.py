@@ -22,7 +22,7 @@ from htas.adapters.kubernetes.reviewing import KubernetesReviewer
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
-from htas.daemon.migration_methods import moves_by_method
+from htas.daemon.migration_wiring import moves_by_method
 from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.ports import Ports

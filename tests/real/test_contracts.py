@@ -10,12 +10,11 @@ import pytest
 from htas.adapters.kubernetes.cluster import KubernetesCluster
 from htas.adapters.kwok.machines import Faults
 from htas.adapters.kwok.provider import KwokProvider
-from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.engine import MigrationEngine, MovesByMethod
 from htas.adapters.migration.methods.replace import Replacing
 from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
 from htas.adapters.migration.objects import Objects
 from htas.daemon.kubernetes_wiring import WallClock
-from htas.daemon.migration_methods import MovesByMethod
 from htas.model.migrations import MigrationSettings
 from htas.model.moves import MigrationMethod
 from htas.model.snapshot import ClusterView

@@ -4,7 +4,7 @@
 
 The source runs on until its twin is seen running. A step that fails, or takes too long, is cleaned up after and begun
 anew from a new checkpoint; after the last attempt the move is taken back with the reason. Moves that another process
-has left behind are found in the cluster and carried on, or taken back.
+has left behind are found in the cluster and carried on, or taken back. Each method has an engine of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import hashlib
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Event, RLock, Semaphore, Thread
 from typing import Any
 
 import structlog
 
-from htas.adapters.migration import refusals
 from htas.adapters.migration.documents import (
     Json,
     base_images_of,
@@ -28,16 +27,16 @@ from htas.adapters.migration.documents import (
     is_its_own,
     record_in,
 )
-from htas.adapters.migration.journal import Journal, TakenOverError
 from htas.adapters.migration.leftovers import Leftovers
 from htas.adapters.migration.method import Method, fenced
-from htas.adapters.migration.objects import Objects, at_once_s
+from htas.adapters.migration.objects import Journal, Objects, TakenOverError, at_once_s
+from htas.adapters.migration.present import check_nodes, check_pod
 from htas.adapters.migration.steps import Steps
 from htas.adapters.polling_worker import PollingWorker
-from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, MigrationState
+from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod
-from htas.ports import ConflictError, HTASError, NotFoundError
+from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError
 
 log = structlog.get_logger()
 
@@ -147,11 +146,11 @@ class MigrationEngine:
         return {"image_key": secrets.token_hex(16), "base_images": base_images_of(source)}
 
     def _check(self, source: Json, target: str) -> None:
-        refusals.check_pod(source, self._settings, self._method.name)
+        check_pod(source, self._settings, self._method.name)
         node, there = self._objects.node(source["spec"]["nodeName"]), self._objects.node(target)
         if node is None or there is None:
             raise NotFoundError(f"node {target if node is not None else source['spec']['nodeName']} is gone")
-        refusals.check_nodes(node, there, self._method.name)
+        check_nodes(node, there, self._method.name)
 
     # Carrying moves.
 
@@ -227,3 +226,59 @@ class MigrationEngine:
 
 def _id(uid: str, target: str, now: float) -> str:
     return hashlib.sha256(f"{uid}/{target}/{now}".encode()).hexdigest()[:12]
+
+
+class MovesByMethod:
+    """Implements MigrationPort: each move goes to the engine that carries its method."""
+
+    def __init__(self, engines: Mapping[MigrationMethod, MigrationEngine], objects: Objects) -> None:
+        self._engines = engines
+        self._objects = objects
+
+    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
+        engine = self._engines.get(method)
+        if engine is None:
+            what = f"pod {pod.key}: {method} is not set up, and no group moves by it"
+            raise MoveRefusedError(Refusal.NOT_CONFIGURED, what)
+        engine.start(pod, target, method)
+
+    def moving(self) -> Sequence[Move]:
+        return [move for engine in self._engines.values() for move in engine.moving()]
+
+    def records(self) -> Sequence[MigrationRecord]:
+        found = [record for engine in self._engines.values() for record in engine.records()]
+        ended = sorted((each for each in found if each.is_over), key=lambda each: each.ended_at or 0.0)
+        return [each for each in found if not each.is_over] + ended[-ENDED_KEPT:]
+
+    def run(self) -> None:
+        """Carry moves: only the daemon that leads does so. Those that no engine carries are told."""
+        tell_stranded(self._objects, self._engines)
+        for engine in self._engines.values():
+            engine.run()
+
+    def close(self) -> None:
+        for engine in self._engines.values():
+            engine.close()
+
+
+def tell_stranded(objects: Objects, carried: Collection[MigrationMethod]) -> None:
+    """Warn of each move under way by a method that is not among those carried."""
+    try:
+        pods = objects.moving()
+    except HTASError as error:
+        log.warning("moves that nobody carries on cannot be looked for", error=str(error))
+        return
+    told = set()
+    for pod in pods:
+        record = record_in(pod)
+        if record is None or record.is_over or record.method in carried or record.id in told:
+            continue
+        told.add(record.id)
+        log.warning(
+            "a move is carried on by nobody",
+            move=record.id,
+            pod=record.pod,
+            method=record.method.value,
+            state=record.state.value,
+            do=f"configure migration for {record.method} again and start anew, until the label htas.io/moving is gone",
+        )

@@ -22,8 +22,7 @@ from htas.adapters.migration.documents import (
     statuses,
     twin_name_of,
 )
-from htas.adapters.migration.failures import StepFailedError
-from htas.adapters.migration.method import Checkpointing, Method
+from htas.adapters.migration.method import Checkpointing, Method, StepFailedError
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import MigrationRecord, MigrationState, is_checkpoint
 from htas.ports import HTASError, NotFoundError, PermanentError

@@ -24,14 +24,11 @@ from htas.adapters.migration.documents import (
     starts_afresh,
     twin_name_of,
 )
-from htas.adapters.migration.failures import StepFailedError, shortened
-from htas.adapters.migration.handover import Handover, is_available
-from htas.adapters.migration.journal import Journal, TakenOverError
 from htas.adapters.migration.leftovers import Leftovers
-from htas.adapters.migration.method import Checkpointing, Method
-from htas.adapters.migration.objects import POLL_S, Objects, Removal, at_once_s, poll_s
+from htas.adapters.migration.method import Checkpointing, Method, StepFailedError, shortened
+from htas.adapters.migration.objects import POLL_S, Journal, Objects, Removal, TakenOverError, at_once_s, poll_s
 from htas.adapters.migration.present import PresentObjects, has_come_up, late
-from htas.adapters.migration.switching import Switching
+from htas.adapters.migration.switching import Handover, Switching, is_available
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import HTASError, PermanentError, TransientError
 

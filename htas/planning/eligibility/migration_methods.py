@@ -2,7 +2,7 @@
 
 The same rule for what the optimiser decides, for each step of carrying it out, and for whether a pod without a
 controller may be moved at all: evicted, nobody would start it again. Who carries each method is wired in
-htas/daemon/migration_methods.py; what keeps a pod from being moved by one is in movability.py.
+htas/daemon/migration_wiring.py; what keeps a pod from being moved by one is in movability.py.
 """
 
 from __future__ import annotations

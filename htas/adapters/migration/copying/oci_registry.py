@@ -13,7 +13,7 @@ import msgspec
 import urllib3
 
 from htas.adapters.migration.copying.image import MANIFEST_TYPE, Blob, CheckpointImage
-from htas.adapters.migration.failures import shortened
+from htas.adapters.migration.method import shortened
 from htas.files import read_file
 from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
 

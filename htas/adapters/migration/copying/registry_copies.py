@@ -17,7 +17,7 @@ import urllib3
 from htas.adapters.migration.copying.agent import AgentProblem, Clean, Push, Pushed
 from htas.adapters.migration.copying.image import ARCHIVES, USUAL, archives_of, tag_of
 from htas.adapters.migration.copying.oci_registry import OciRegistry
-from htas.adapters.migration.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.migration.method import StepFailedError, copy_failure, shortened
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent
 from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord

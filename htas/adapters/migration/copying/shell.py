@@ -11,7 +11,7 @@ from threading import Timer
 
 import msgspec
 
-from htas.adapters.migration.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.migration.method import StepFailedError, copy_failure, shortened
 from htas.model.migrations import Failure, SecureCopy
 
 CHUNK = 1 << 20

@@ -16,8 +16,7 @@ import msgspec
 import structlog
 
 from htas.adapters.migration.documents import Json, containers_of, twin_of
-from htas.adapters.migration.failures import StepFailedError, shortened
-from htas.adapters.migration.method import Delivered, Dump
+from htas.adapters.migration.method import Delivered, Dump, StepFailedError, shortened
 from htas.model.migrations import Commands, Failure, MigrationRecord
 from htas.model.moves import MigrationMethod
 from htas.ports import NotFoundError

@@ -15,8 +15,7 @@ from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import part
 from htas.adapters.migration.copying.image import USUAL, archives_of
 from htas.adapters.migration.documents import Json, containers_of, twin_of
-from htas.adapters.migration.failures import StepFailedError, dump_failure, shortened
-from htas.adapters.migration.method import Delivered, Dump
+from htas.adapters.migration.method import Delivered, Dump, StepFailedError, dump_failure, shortened
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord
 from htas.model.moves import MigrationMethod

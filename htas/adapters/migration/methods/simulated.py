@@ -16,8 +16,7 @@ from datetime import datetime
 
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.migration.documents import Json, twin_of
-from htas.adapters.migration.failures import StepFailedError
-from htas.adapters.migration.method import Delivered, Dump, LeavesNothing
+from htas.adapters.migration.method import Delivered, Dump, LeavesNothing, StepFailedError
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord
 from htas.model.moves import MigrationMethod

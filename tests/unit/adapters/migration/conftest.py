@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from htas.adapters.migration import engine, handover, steps
+from htas.adapters.migration import engine, steps, switching
 
-TENTH = ((steps, "PAUSE_S"), (steps, "REPLACED_S"), (handover, "SEEN_S"), (engine, "LOOK_S"))
+TENTH = ((steps, "PAUSE_S"), (steps, "REPLACED_S"), (switching, "SEEN_S"), (engine, "LOOK_S"))
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,7 @@ from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.migration.documents import MOVE, adoption, journalled, origin_of, orphaning, twin_name_of, twin_of
 from htas.adapters.migration.engine import MigrationEngine
-from htas.adapters.migration.failures import StepFailedError
-from htas.adapters.migration.method import Delivered, Dump, Method
+from htas.adapters.migration.method import Delivered, Dump, Method, StepFailedError
 from htas.adapters.migration.objects import Objects, at_once_s
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.model.moves import MigrationMethod

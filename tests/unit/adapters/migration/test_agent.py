@@ -24,7 +24,7 @@ from htas.adapters.migration.copying.agent import Agent, Clean, Push, Pushed
 from htas.adapters.migration.copying.agent_server import LONGEST_BODY, SHORTEST_TOKEN, AgentServer
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.adapters.migration.copying.registry_copies import RegistryCopies
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import KubeletCheckpoint, Kubelets, Sent
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, ImageRegistry

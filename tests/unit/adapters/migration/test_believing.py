@@ -14,7 +14,7 @@ from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.migration.copying.secure_copy import SecureCopies
 from htas.adapters.migration.copying.shell import Shell
 from htas.adapters.migration.documents import journalled, twin_name_of, twin_of
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import KubeletCheckpoint, Kubelets
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord, MigrationState, SecureCopy

@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from htas.adapters.migration.copying.image import tag_of
 from htas.adapters.migration.documents import base_images_of, found_in, journalled, record_in, twin_of
-from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.leftovers import starting_over
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.steps import STALE_S
 from htas.model.migrations import Failure, MigrationRecord, MigrationState, is_checkpoint
 from htas.model.moves import MigrationMethod

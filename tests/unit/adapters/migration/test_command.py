@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.command import CommandMethod
 from htas.model.migrations import Commands, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod

@@ -13,11 +13,10 @@ from threading import Thread
 
 import pytest
 
-from htas.adapters.migration.copying.direct_copy import NoWayError, known_hosts
 from htas.adapters.migration.copying.image import checkpoint_image, head, tail
-from htas.adapters.migration.copying.secure_copy import SecureCopies
+from htas.adapters.migration.copying.secure_copy import NoWayError, SecureCopies, known_hosts
 from htas.adapters.migration.copying.shell import Shell
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent
 from htas.model.migrations import Failure, SecureCopy
 from tests.programs import write_program

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.adapters.migration import handover
+from htas.adapters.migration import switching
 from htas.adapters.migration.documents import FRESH, HASH, copy_of, is_ready, journalled, twin_name_of
 from htas.adapters.migration.methods.replace import Replacing
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
@@ -31,7 +31,7 @@ NOT_SEEN_S = 0.2
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover, "SEEN_S", NOT_SEEN_S)
+    monkeypatch.setattr(switching, "SEEN_S", NOT_SEEN_S)
 
 
 def shop(*, has_hash: bool = False, **spec: Any) -> World:

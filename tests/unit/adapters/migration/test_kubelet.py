@@ -14,7 +14,7 @@ from cryptography import x509
 from kubernetes.client import Configuration
 
 from htas.adapters.kubernetes.access import Access
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Kubelets
 from tools.testenv.certificates import write_pem
 

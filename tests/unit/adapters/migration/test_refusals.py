@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from htas.adapters.migration.refusals import check_nodes, check_pod
+from htas.adapters.migration.present import check_nodes, check_pod
 from htas.model.migrations import MigrationSettings, Refusal
 from htas.model.moves import MigrationMethod
 from htas.ports import MoveRefusedError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from htas.adapters.migration.failures import StepFailedError, copy_failure, dump_failure
+from htas.adapters.migration.method import StepFailedError, copy_failure, dump_failure
 from htas.adapters.migration.present import is_restored
 from htas.model.migrations import Failure
 from tests.unit.adapters.migration.pods import RUNNING, a_pod

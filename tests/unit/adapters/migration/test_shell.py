@@ -14,7 +14,7 @@ from htas.adapters.migration.copying import secure_copy
 from htas.adapters.migration.copying.image import checkpoint_image, head, tail
 from htas.adapters.migration.copying.secure_copy import SecureCopies
 from htas.adapters.migration.copying.shell import CommandFailedError, Shell
-from htas.adapters.migration.failures import StepFailedError
+from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent
 from htas.model.migrations import Failure, Route, SecureCopy
 from tests.programs import write_program

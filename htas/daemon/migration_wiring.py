@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Semaphore
@@ -14,7 +14,7 @@ from htas.adapters.migration.copying.registry_copies import RegistryCopies
 from htas.adapters.migration.copying.secure_copy import SecureCopies
 from htas.adapters.migration.copying.shell import Shell
 from htas.adapters.migration.documents import Json
-from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.engine import MigrationEngine, MovesByMethod
 from htas.adapters.migration.method import Method
 from htas.adapters.migration.methods.command import CommandMethod
 from htas.adapters.migration.methods.kubelet_checkpoint import Copies, KubeletCheckpoint, Kubelets
@@ -23,50 +23,14 @@ from htas.adapters.migration.methods.simulated import Simulated, SimulatedObject
 from htas.adapters.migration.objects import Objects, at_once_s
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
-from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
-from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
-from htas.model.moves import MigrationMethod, Move
+from htas.model.migrations import MigrationSettings, Transfer
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
-from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.ports import MoveRefusedError
 
 USUAL_GRACE_S = 30
 """Kubernetes' own default."""
-
-
-class MovesByMethod:
-    """Implements MigrationPort: each move goes to the engine that carries its method."""
-
-    def __init__(self, engines: Mapping[MigrationMethod, MigrationEngine], objects: Objects) -> None:
-        self._engines = engines
-        self._objects = objects
-
-    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
-        engine = self._engines.get(method)
-        if engine is None:
-            what = f"pod {pod.key}: {method} is not set up, and no group moves by it"
-            raise MoveRefusedError(Refusal.NOT_CONFIGURED, what)
-        engine.start(pod, target, method)
-
-    def moving(self) -> Sequence[Move]:
-        return [move for engine in self._engines.values() for move in engine.moving()]
-
-    def records(self) -> Sequence[MigrationRecord]:
-        found = [record for engine in self._engines.values() for record in engine.records()]
-        ended = sorted((each for each in found if each.is_over), key=lambda each: each.ended_at or 0.0)
-        return [each for each in found if not each.is_over] + ended[-ENDED_KEPT:]
-
-    def run(self) -> None:
-        """Carry moves: only the daemon that leads does so. Those that no engine carries are told."""
-        tell_stranded(self._objects, self._engines)
-        for engine in self._engines.values():
-            engine.run()
-
-    def close(self) -> None:
-        for engine in self._engines.values():
-            engine.close()
 
 
 def moves_by_method(loaded: Loaded, access: Access, api: ApiServer, live: LiveView) -> MovesByMethod:
@@ -95,6 +59,19 @@ def moves_by_method(loaded: Loaded, access: Access, api: ApiServer, live: LiveVi
         method = Simulated(simulated, bandwidth_bytes_per_s=loaded.provider.move_bandwidth)
         engines[MigrationMethod.CHECKPOINT] = engine(simulated, method)
     return MovesByMethod(engines, objects)
+
+
+def set_up(settings: MigrationSettings) -> set[MigrationMethod]:
+    """Methods that have their keys, or their commands, whether a group names them or not.
+
+    Going back to evict thus ends no move in its middle, for as long as the keys are left in place.
+    """
+    found = set()
+    if settings.secure_copy.identity_file or settings.registry.agent_token_file:
+        found.add(MigrationMethod.KUBELET_CHECKPOINT)
+    if settings.commands.checkpoint:
+        found.add(MigrationMethod.COMMAND)
+    return found
 
 
 def kubelet_checkpoint(settings: MigrationSettings, access: Access, objects: Objects) -> KubeletCheckpoint:

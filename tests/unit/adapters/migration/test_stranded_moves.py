@@ -1,4 +1,4 @@
-"""Moves that the configuration has no place for any more: which are told of, and which are carried on."""
+"""Moves that the configuration has no place for any more: which are told of."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.migration.documents import journalled
+from htas.adapters.migration.engine import tell_stranded
 from htas.adapters.migration.objects import Objects
-from htas.daemon.stranded_moves import set_up, tell_stranded
-from htas.model.migrations import Commands, ImageRegistry, MigrationSettings, MigrationState, SecureCopy
+from htas.model.migrations import MigrationState
 from htas.model.moves import MigrationMethod
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
 from tests.unit.adapters.migration.pods import a_pod, a_record
@@ -68,18 +68,3 @@ def test_nothing_is_told_of_other_moves(answer: Answer, carried: set[MigrationMe
 def test_a_server_that_does_not_answer_keeps_nobody_from_leading() -> None:
     (line,) = told(refusal(503), CARRIED)
     assert "cannot be looked for" in line["event"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "methods"),
-    [
-        pytest.param(MigrationSettings(), set(), id="nothing"),
-        pytest.param(MigrationSettings(secure_copy=SecureCopy(identity_file="id")), {MigrationMethod.KUBELET_CHECKPOINT}, id="a key"),
-        pytest.param(MigrationSettings(registry=ImageRegistry(agent_token_file="t")), {MigrationMethod.KUBELET_CHECKPOINT}, id="a token"),
-        pytest.param(MigrationSettings(commands=Commands("c", "t", "r", "a")), {MigrationMethod.COMMAND}, id="commands"),
-    ],
-)  # fmt: skip
-def test_a_method_with_its_keys_is_carried_on_whatever_groups_say(
-    settings: MigrationSettings, methods: set[MigrationMethod]
-) -> None:
-    assert set_up(settings) == methods
