@@ -20,7 +20,7 @@ from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.candidates import kept_by
 from htas.planning.disrupt.cleaning.obstacles import group_for, of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
-from htas.planning.eligibility.movability import method_for
+from htas.planning.eligibility.migration_methods import method_for
 from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.rental.lengthening import in_words
 from htas.planning.what_if.adopting import CONTROL_PLANE, OF_CONTROL_PLANE, is_control_plane

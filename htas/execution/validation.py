@@ -29,8 +29,8 @@ from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import DisruptionPolicy
-from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
-from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
+from htas.planning.eligibility.drain_rules import Context
+from htas.planning.eligibility.migration_methods import NO_VOLUMES, VolumeBook, refusal, source_refusal, target_refusal
 
 
 class Refused(Invalid, frozen=True):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
 MIGRATION = "htas.io/migration"
 """The annotation that journals a move: on the source until it has switched, on the twin from then on."""
 
+TAKE_A_TWIN = frozenset({"Job", "ReplicaSet", "ReplicationController"})
+"""Controllers that were seen to take a twin for the pod it replaces."""
 
 ENDED_KEPT = 100
 """So many moves that are over are remembered for those who ask how they ended."""

@@ -21,7 +21,15 @@ from htas.adapters.migration.documents import (
 )
 from htas.adapters.migration.method import StepFailedError, shortened
 from htas.adapters.migration.objects import Objects, TakenOverError
-from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, Refusal, can_checkpoint, can_restore
+from htas.model.migrations import (
+    TAKE_A_TWIN,
+    Failure,
+    MigrationRecord,
+    MigrationSettings,
+    Refusal,
+    can_checkpoint,
+    can_restore,
+)
 from htas.model.moves import MigrationMethod
 from htas.model.pods import SAFE_LOCAL_VOLUMES
 from htas.ports import MoveRefusedError
@@ -155,8 +163,6 @@ def _told(state: Mapping[str, Any]) -> str:
 
 # What cannot be moved, or would lose something without a word.
 
-KNOWN_OWNERS = frozenset({"", "Job", "ReplicaSet", "ReplicationController"})
-"""Controllers that were seen to take a twin for their own; empty: a pod that nobody owns."""
 PLAIN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 MOVABLE_VOLUMES = frozenset({"configMap", "secret", "projected", "downwardAPI", "persistentVolumeClaim"})
 """Their files are the same on every node; a claim's access modes are judged before a move is begun."""
@@ -214,7 +220,7 @@ def _to_any_move(pod: Json) -> Iterator[tuple[Refusal, str]]:
 
 
 def _to_a_twin(pod: Json) -> Iterator[tuple[Refusal, str]]:
-    if (kind := owner_kind(pod)) not in KNOWN_OWNERS:
+    if (kind := owner_kind(pod)) and kind not in TAKE_A_TWIN:
         yield Refusal.OWNER_UNKNOWN, f"belongs to a {kind}"
     if pod["spec"].get("readinessGates"):
         yield Refusal.READINESS_GATE, "has a readiness gate, which whoever sets it does not set on a twin"

@@ -1,6 +1,6 @@
 """Emptying nodes: which may be emptied, where their pods would go, and the move itself.
 
-What holds a pod on its node are Cluster Autoscaler's own rules (`planning.cleaning.drain_rules`), which every
+What holds a pod on its node are Cluster Autoscaler's own rules (`planning.eligibility.drain_rules`), which every
 baseline keeps: a drain that breaks one would be undone.
 """
 
@@ -25,7 +25,7 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.drain_rules import Context
 from htas.planning.place.placing import Order
 
 

@@ -21,8 +21,7 @@ from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules import not_movable
-from htas.planning.eligibility.drain_rules.rule import MOVES, Context, Verdict
+from htas.planning.eligibility.drain_rules import MOVES, Context, Verdict
 from htas.planning.eligibility.migration_methods import MigrationMethods
 
 _NO_GROUP = CleaningRules()
@@ -114,7 +113,7 @@ class DisruptionPolicy:
             rules = msgspec.structs.replace(rules, migration=method)
         context = Context(rules, self._budgets, self._now)
         for rule in drain_rules.RULES:
-            if rule is not_movable.judge:  # the method was chosen by what it asks
+            if rule is drain_rules.not_movable:  # the method was chosen by what it asks
                 continue
             verdict = rule(pod, context)
             if verdict is not None and verdict.blocked not in waived:

@@ -21,8 +21,7 @@ from htas.model.policy import CleaningRules, NamespaceLimit, Policy
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Problem
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.replicated import KNOWN
-from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.drain_rules import KNOWN_CONTROLLERS, Context
 from htas.planning.namespaces.charges import charges
 
 _NO_GROUP = CleaningRules()
@@ -105,7 +104,7 @@ def _may_be_pinned(pod: Pod) -> bool:
     """Whether it is worth asking the rules: of 50,000 pods nearly none say anything."""
     if pod.is_mirror or (pod.owner is not None and pod.owner.kind == "DaemonSet"):
         return False
-    return bool(pod.disruption) or pod.owner is None or pod.owner.kind not in KNOWN or pod.has_local_storage
+    return bool(pod.disruption) or pod.owner is None or pod.owner.kind not in KNOWN_CONTROLLERS or pod.has_local_storage
 
 
 def _why(pod: Pod, context: Context) -> str:

@@ -17,8 +17,8 @@ from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import TWO_BUDGETS, BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import Context
-from htas.planning.eligibility.movability import VolumeBook
+from htas.planning.eligibility.drain_rules import Context
+from htas.planning.eligibility.migration_methods import VolumeBook
 from htas.planning.what_if.adopting import ADOPTED, AdoptedCluster, annotations_that_hold, uncalmed
 from htas.planning.what_if.arranging import Arrangement, packed
 from htas.planning.what_if.pinning import PINNED, Pins, told

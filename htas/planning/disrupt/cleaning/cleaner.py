@@ -30,8 +30,7 @@ from htas.planning.disrupt.cleaning.lapses import lapses, with_lapses
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility.budgets import ledger_of
-from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
-from htas.planning.eligibility.movability import VolumeBook
+from htas.planning.eligibility.migration_methods import NO_VOLUMES, VolumeBook
 from htas.planning.place.placing import Placer
 from htas.planning.rental.bills import Rentals
 from htas.planning.rental.moving import LeastAdded

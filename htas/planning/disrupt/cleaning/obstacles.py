@@ -13,8 +13,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.disrupt.cleaning.candidates import Circumstances, candidate_of, every_reason
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import ledger_of
-from htas.planning.eligibility.drain_rules.rule import Context
-from htas.planning.eligibility.movability import VolumeBook, source_refusal
+from htas.planning.eligibility.drain_rules import Context
+from htas.planning.eligibility.migration_methods import VolumeBook, source_refusal
 
 
 def group_for(node: Node, policy: Policy) -> NodeGroup:

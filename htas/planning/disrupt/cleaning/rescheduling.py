@@ -23,8 +23,14 @@ from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
-from htas.planning.eligibility.movability import VolumeBook, method_for, source_refusal, target_refusal
+from htas.planning.eligibility.drain_rules import Context
+from htas.planning.eligibility.migration_methods import (
+    NO_VOLUMES,
+    VolumeBook,
+    method_for,
+    source_refusal,
+    target_refusal,
+)
 from htas.planning.place.placing import Placer
 from htas.planning.rental.bills import Rentals
 from htas.planning.rental.moving import Saving

@@ -23,8 +23,7 @@ from htas.model.reasons import Blocking
 from htas.model.selectors import LabelSelector
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.do_not_disrupt import duration_s
-from htas.planning.eligibility.drain_rules.rule import GOES_WITH_NODE, MOVES, Context, Verdict
+from htas.planning.eligibility.drain_rules import GOES_WITH_NODE, MOVES, Context, Verdict, duration_s
 from tests.builders import NOW, budget, make_job, make_pod, running
 
 

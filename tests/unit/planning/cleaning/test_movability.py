@@ -18,7 +18,7 @@ from htas.model.reasons import Kept
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.model.snapshot import MoveBackoff
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
-from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
+from htas.planning.eligibility.migration_methods import VolumeBook, refusal, source_refusal, target_refusal
 from tests.builders import NOW, make_job, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.test_rescheduling import STAYS
 from tests.unit.planning.cleaning.world import cleaned, job_on, kept, message, moves, policy_with, quiet_snapshot
