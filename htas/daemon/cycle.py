@@ -28,7 +28,6 @@ from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
-from htas.execution.observing import observed
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
@@ -285,7 +284,7 @@ class Daemon:
             except HTASError:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
-        view, cloud = observed(self.ports, self.policy), self._look_at_the_cloud()
+        view, cloud = self.ports.observed(self.policy), self._look_at_the_cloud()
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
 
@@ -306,7 +305,7 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), observed(self.ports, self.policy)
+        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), self.ports.observed(self.policy)
         claims = business.claims
         view = msgspec.structs.replace(
             view,

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from htas.execution.calls import Call, Calls
+from htas.execution.calls import Call, Calls, attempted
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor, first_to_leave
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
-from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.retries import Retries
 from htas.execution.validation import Validator

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from htas.execution.calls import Call
+from htas.execution.calls import Call, attempted, attempted_once
 from htas.execution.crash_points import reached
-from htas.execution.outcomes import attempted, attempted_once
 from htas.execution.ports import Ports
 from htas.model.moves import Move, MoveReason
 from htas.model.nodes import Node

@@ -15,14 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from htas.execution.calls import Calls
+from htas.execution.calls import Calls, attempted_once
 from htas.execution.crash_points import reached
 from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
-from htas.execution.observing import observed
-from htas.execution.outcomes import attempted_once
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.validation import Validator
@@ -83,7 +81,7 @@ class Executor:
             return []
         now = self.ports.clock.now()
         try:
-            view = observed(self.ports, self.policy)
+            view = self.ports.observed(self.policy)
         except HTASError as error:
             return [outcome for each in proposals for outcome in _dropped(each, str(error))]
         meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}

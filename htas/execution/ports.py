@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterView
+from htas.planning.namespaces import pins
 from htas.ports import AnnouncerPort, Clock, ClusterPort, JoinPort, MigrationPort, ProviderPort, StorePort
 
 
@@ -17,3 +20,11 @@ class Ports:
     announcer: AnnouncerPort
     join: JoinPort | None = None
     """None: machines join by what HTAS does not make."""
+
+    def observed(self, policy: Policy) -> ClusterView:
+        """What the cluster shows, with the promises that count: those within the limits of their namespaces.
+
+        Every look of execution is this one, so that no step acts on pins that do not count. Raises HTASError where the
+        cluster does not answer.
+        """
+        return pins.within_limits(self.cluster.observe(), policy, self.clock.now())

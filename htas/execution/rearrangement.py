@@ -21,7 +21,6 @@ from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor
 from htas.execution.moves_seen import MovesSeen
-from htas.execution.observing import observed
 from htas.execution.ports import Ports
 from htas.execution.retries import Retries
 from htas.model.migrations import Refusal as MoveRefusal
@@ -76,7 +75,7 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.ports.observed(self.policy)
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return _goes_on_next(error)
@@ -95,7 +94,7 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.ports.observed(self.policy)
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]

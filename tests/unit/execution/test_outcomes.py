@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.execution.outcomes import attempted, attempted_once
+from htas.execution.calls import attempted, attempted_once
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
 
