@@ -77,19 +77,6 @@ class Evictor:
         """Begin a move, as its method does; raises what that raises, MoveRefusedError among it."""
         self.ports.migration.start(pod, move.target or "", move.method)
 
-    def migrate(self, pod: Pod, move: Move, refused: dict[str, MoveRefusedError]) -> Outcome:
-        """Begin a move. That the pod cannot be moved as it is, or not there, is added to `refused` by its uid."""
-        action, message = told_as(move)
-
-        def start() -> None:
-            try:
-                self.start(pod, move)
-            except MoveRefusedError as error:
-                refused[pod.uid] = error
-                raise
-
-        return attempted(action, pod.key, start, message, move.target or "")
-
 
 @dataclass(slots=True)
 class Departures:
@@ -122,7 +109,16 @@ class Departures:
         return outcome
 
     def _moved(self, pod: Pod, move: Move, noted: Noted) -> Outcome:
-        outcome = self.evictor.migrate(pod, move, self.refused)
+        action, message = told_as(move)
+
+        def start() -> None:
+            try:
+                self.evictor.start(pod, move)
+            except MoveRefusedError as error:
+                self.refused[pod.uid] = error
+                raise
+
+        outcome = attempted(action, pod.key, start, message, move.target or "")
         noted(outcome)
         if outcome.status is OutcomeStatus.DONE and move.reason is not MoveReason.NODE_DRAINED:
             reached("rearrange.moved")

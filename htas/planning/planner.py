@@ -92,7 +92,7 @@ def _clean(
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
     needed |= scale_up.kept | edge_moves.needed | {*scheduled.came.settling.values()}
     if scheduled.room is not None:
-        needed |= {names[row].name for row in scheduled.room.way.rows()}
+        needed |= scheduled.room.way.nodes(simulated.sim)
     if simulated.rearrangement is not None:
         needed |= simulated.rearrangement.nodes
     is_at_rest = not (

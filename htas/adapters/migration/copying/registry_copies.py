@@ -17,8 +17,7 @@ import urllib3
 from htas.adapters.migration.copying.agent import AgentProblem, Clean, Push, Pushed
 from htas.adapters.migration.copying.image import ARCHIVES, USUAL, archives_of, tag_of
 from htas.adapters.migration.copying.oci_registry import OciRegistry
-from htas.adapters.migration.method import StepFailedError, copy_failure, shortened
-from htas.adapters.migration.methods.kubelet_checkpoint import Sent
+from htas.adapters.migration.method import Delivered, StepFailedError, copy_failure, shortened
 from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
 from htas.ports import HTASError, PermanentError
@@ -56,11 +55,11 @@ class RegistryCopies:
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
-    ) -> Sent:
-        """Have the agent push an archive; returns its sha256 and size, which the registry has verified."""
+    ) -> Delivered:
+        """Have the agent push an archive; its sha256 and size are what the registry has verified."""
         order = Push(archive, container, _tag(record, container), architecture)
         pushed = msgspec.json.decode(self._ask(record.source, "/push", order, within_s), type=Pushed)
-        return Sent(pushed.digest, pushed.size)
+        return Delivered((self.image_of(record, container),), (pushed.digest,), pushed.size)
 
     def clean_source(self, record: MigrationRecord) -> None:
         namespace, _, pod = record.pod.partition("/")

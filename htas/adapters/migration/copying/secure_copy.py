@@ -28,6 +28,7 @@ from functools import cache, partial
 from importlib.resources import files
 from math import ceil
 
+import msgspec
 import structlog
 
 from htas.adapters.migration.copying.image import (
@@ -42,8 +43,7 @@ from htas.adapters.migration.copying.image import (
 )
 from htas.adapters.migration.copying.shell import UNREACHED, CommandFailedError, Session, Shell
 from htas.adapters.migration.documents import IDS
-from htas.adapters.migration.method import StepFailedError, copy_failure, shortened
-from htas.adapters.migration.methods.kubelet_checkpoint import Sent
+from htas.adapters.migration.method import Delivered, StepFailedError, copy_failure, shortened
 from htas.model.migrations import Failure, MigrationRecord, Route, SecureCopy
 
 log = structlog.get_logger()
@@ -119,7 +119,7 @@ class SecureCopies:
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
-    ) -> Sent:
+    ) -> Delivered:
         """Bring an archive to the target as an image. Raises StepFailedError.
 
         containerd refuses an image of which the layer has another digest than its manifest says, and the manifest says
@@ -136,11 +136,11 @@ class SecureCopies:
                 if error.is_lasting:
                     self._close(record, detour)
         sent = self._sent_through_us(record, container, archive, until - time.monotonic(), architecture)
-        return Sent(sent.digest, sent.size, detour)
+        return msgspec.structs.replace(sent, detour=detour)
 
     def _sent_directly(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str
-    ) -> Sent:
+    ) -> Delivered:
         """A way that is open and carries no archive to its end, as with packets too large for it, is not gone twice."""
         name, image_of = self.image_of(record, container), partial(_image, container, architecture)
         source, target = self._address_of(record.source), self._address_of(record.target)
@@ -150,11 +150,11 @@ class SecureCopies:
             if failure.reason in (Failure.TRANSFER_FAILED, Failure.DEADLINE):
                 self._close(record, record.without_names(f"the copy before failed: {failure}"))
             raise
-        return Sent(image.layer.digest, image.layer.size)
+        return Delivered((name,), (image.layer.digest,), image.layer.size)
 
     def _sent_through_us(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str
-    ) -> Sent:
+    ) -> Delivered:
         name = self.image_of(record, container)
 
         def around(announced: str) -> tuple[bytes, bytes]:
@@ -174,7 +174,7 @@ class SecureCopies:
         if streamed.size != size:
             what = f"{archive}: {size} bytes were announced, {streamed.size} came"
             raise StepFailedError(Failure.DIGEST_WRONG, what)
-        return Sent(digest, size)
+        return Delivered((name,), (digest,), size)
 
     def _why_not(self, record: MigrationRecord) -> str:
         """Why the way from source to target is not tried now; empty: it is."""

@@ -21,14 +21,6 @@ from htas.model.migrations import Failure, MigrationRecord
 from htas.model.moves import MigrationMethod
 
 
-class Sent(msgspec.Struct, frozen=True):
-    """An archive that has arrived: its sha256 and its size in bytes; `detour`: why another way than it was to."""
-
-    digest: str
-    size: int
-    detour: str = ""
-
-
 class Copies(Protocol):
     """A transfer: how an archive on the source's node becomes an image that the target can restore."""
 
@@ -44,8 +36,8 @@ class Copies(Protocol):
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
-    ) -> Sent:
-        """Bring one archive to the target, of that architecture."""
+    ) -> Delivered:
+        """Bring one archive to the target, of that architecture, as `image_of` names it."""
         ...
 
     def clean_source(self, record: MigrationRecord) -> None:
@@ -97,9 +89,10 @@ class KubeletCheckpoint:
             self._copies.deliver(record, container, archive, until - time.monotonic(), architecture)
             for container, archive in zip(containers, archives, strict=True)
         ]
-        images = tuple(self._copies.image_of(record, container) for container in containers)
+        images = tuple(image for each in sent for image in each.images)
+        digests = tuple(digest for each in sent for digest in each.digests)
         detour = next((each.detour for each in sent if each.detour), "")
-        return Delivered(images, tuple(each.digest for each in sent), sum(each.size for each in sent), detour)
+        return Delivered(images, digests, sum(each.size for each in sent), detour)
 
     def discard(self, record: MigrationRecord) -> None:
         self._copies.clean_target(record)

@@ -47,7 +47,7 @@ class MadeRoom:
 
     @property
     def leaving(self) -> list[Pod]:
-        return [shift.pod for shift in self.way.shifts]
+        return [room.pod for _, room in self.way.moves]
 
 
 def instead_of_buying(
@@ -72,7 +72,7 @@ def instead_of_buying(
             with sim.fork() as branch:
                 way = looking.way(machine.pods)
                 made = _paid_for(context, charges, machine, way, memory) if way is not None else None
-                if way is None or made is None or looking.ledger.try_spend([each.pod for each in way.shifts]):
+                if way is None or made is None or looking.ledger.try_spend([room.pod for _, room in way.moves]):
                     looking.forget()
                     continue
                 branch.commit()
@@ -115,10 +115,9 @@ def _paid_for(
 ) -> dict[str, RoomMade] | None:
     """What is remembered of the machines that pods move off; None: it costs more than it saves, or takes longer."""
     cost, saving = charges.of(way), charges.saved(machine)
-    if not way.shifts or cost >= saving or charges.ready_in_s(way) > charges.start_s(machine.offer):
+    if not way.moves or cost >= saving or charges.ready_in_s(way) > charges.start_s(machine.offer):
         return None
-    names = context.simulated.sim.table.nodes
-    sources = {names[shift.source].name for shift in way.shifts}
+    sources = {move.source for move, _ in way.moves}
     if not all(may_move(memory.get(name), cost, saving, context.now) for name in sources):
         return None
     held_s = charges.held_s(machine)
@@ -129,10 +128,7 @@ def _paid_for(
 
 def in_words(made: MadeRoom, context: PlanContext) -> str:
     """What is moved instead of what, and what that saves."""
-    names = context.simulated.sim.table.nodes
-    moved = [
-        f"{shift.pod.key} from {names[shift.source].name} to {names[shift.target].name}" for shift in made.way.shifts
-    ]
+    moved = [f"{move.pod} from {move.source} to {move.target}" for move, _ in made.way.moves]
     price, currency = price_text(made.nanos_per_hour), context.policy.catalogue.currency
     instead = f"to make room instead of buying {_listed(made.avoided)}"
     return f"moves {_listed(moved)} {instead}: saves {price} {currency} an hour"
@@ -145,8 +141,8 @@ def holds(made: MadeRoom, context: PlanContext) -> list[Hold]:
 
 def proposal(made: MadeRoom, context: PlanContext) -> Proposal:
     """What is to be begun."""
-    sim, reason = context.simulated.sim, ProposalReason.INSTEAD_OF_BUYING
-    moves, seats = made.way.moves(sim), made.way.seats(sim)
+    reason = ProposalReason.INSTEAD_OF_BUYING
+    moves, seats = tuple(move for move, _ in made.way.moves), made.way.seats(context.simulated.sim)
     return Proposal(reason, moves, seats=seats, value=made.nanos_per_hour, message=in_words(made, context))
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from htas.model.edge import Tier
 from htas.model.holds import HoldReason
-from htas.model.moves import MigrationMethod
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
 from htas.planning.cluster.run_length import as_moved
 from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.cluster.whereabouts import on_their_way
-from htas.planning.disrupt.making_room.way import RoomShift, Way
+from htas.planning.disrupt.making_room.way import Way
 from htas.planning.disrupt.making_room.worth import Charges
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
@@ -59,7 +59,7 @@ class RoomSearch:
         """A way to seat all of the pods; None: none was found. The simulation holds it as if it were done."""
         found = Way()
         for pod, cls in sorted(pods, key=lambda each: (-each[1].size[0], -each[1].size[1], each[0].key)):
-            best = self._best(pod, cls, MOST_MOVES - len(found.shifts))
+            best = self._best(pod, cls, MOST_MOVES - len(found.moves))
             if best is None:
                 return None
             self._carry_out(best)
@@ -82,7 +82,7 @@ class RoomSearch:
     def _best(self, pod: Pod, cls: PodClass, most: int) -> Way | None:
         """The least costly of the ways tried for one pod, of equals the one with the fewest moves."""
         ways = list(self._ways(pod, cls, most))
-        return min(ways, key=lambda way: (self._charges.of(way), len(way.shifts)), default=None)
+        return min(ways, key=lambda way: (self._charges.of(way), len(way.moves)), default=None)
 
     def _ways(self, pod: Pod, cls: PodClass, most: int) -> Iterator[Way]:
         for row, missing in self._rows(cls):
@@ -152,7 +152,7 @@ class RoomSearch:
         return self.ledger.refusal(pod) is None
 
     def _tried(self, pod: Pod, cls: PodClass, row: int, movers: Sequence[Pod]) -> Way | None:
-        sim, shifts, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.ROOM_MADE)
+        sim, moves, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.ROOM_MADE)
         with sim.fork():
             for mover in movers:
                 sim.unplace(self._book.class_of(mover), row)
@@ -160,14 +160,14 @@ class RoomSearch:
                 return None
             sim.keep_room(seating)
             for mover in reversed(movers):  # the largest first
-                shift = self._shift(mover, row)
-                if shift is None:
+                found = self._move(mover, row)
+                if found is None:
                     return None
-                sim.keep_room(shift.room)
-                shifts.append(shift)
-        return Way((seating,), tuple(shifts))
+                sim.keep_room(found[1])
+                moves.append(found)
+        return Way((seating,), tuple(moves))
 
-    def _shift(self, mover: Pod, source: int) -> RoomShift | None:
+    def _move(self, mover: Pod, source: int) -> tuple[Move, KeptRoom] | None:
         """Where a pod goes: to the row it lengthens least, of equals the fullest."""
         sim = self._sim
         cls = self._book.class_of(mover)
@@ -183,7 +183,8 @@ class RoomSearch:
             method = self._methods.method(mover, target)
             terms = self._terms.terms(mover, DisruptionKind.MOVE, target)
             if terms.allowed_for is AllowedFor.ANYBODY and self._methods.arrives(mover, target):
-                return RoomShift(mover, self._book.class_of(self._as_moved(mover, method)), source, row, method)
+                move = Move(mover.key, mover.uid, sim.table.nodes[source].name, target, method, MoveReason.MAKES_ROOM)
+                return move, KeptRoom(mover, self._book.class_of(self._as_moved(mover, method)), row, HoldReason.MOVE)
         return None
 
     def _as_moved(self, pod: Pod, method: MigrationMethod) -> Pod:
@@ -193,7 +194,7 @@ class RoomSearch:
         return self._left[key]
 
     def _carry_out(self, way: Way) -> None:
-        for shift in way.shifts:
-            self._sim.unplace(self._book.class_of(shift.pod), shift.source)
-            self._moved.add(shift.pod.uid)
+        for move, room in way.moves:
+            self._sim.unplace(self._book.class_of(room.pod), self._sim.table.row_of[move.source])
+            self._moved.add(move.uid)
         self._sim.keep_room(*way.arrivals())

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htas.model.holds import HoldReason
-from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.pods import Pod
+from htas.model.moves import Move
 from htas.model.proposals import Seat
-from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.simulation import KeptRoom, Simulation
-
-
-@dataclass(frozen=True, slots=True)
-class RoomShift:
-    """A running pod that leaves `source` for `target` (rows); `cls` is what it is there: with what is left to run."""
-
-    pod: Pod
-    cls: PodClass
-    source: int
-    target: int
-    method: MigrationMethod
-
-    @property
-    def room(self) -> KeptRoom:
-        return KeptRoom(self.pod, self.cls, self.target, HoldReason.MOVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +14,21 @@ class Way:
     """All that it takes to seat some waiting pods."""
 
     seatings: tuple[KeptRoom, ...] = ()
-    shifts: tuple[RoomShift, ...] = ()
+    moves: tuple[tuple[Move, KeptRoom], ...] = ()
+    """Of running pods, each with the room that it has at its target: as what it is there, with what is left to run."""
 
     def __add__(self, other: Way) -> Way:
-        return Way(self.seatings + other.seatings, self.shifts + other.shifts)
+        return Way(self.seatings + other.seatings, self.moves + other.moves)
 
     def arrivals(self) -> tuple[KeptRoom, ...]:
         """What comes to which row."""
-        return (*self.seatings, *(shift.room for shift in self.shifts))
+        return (*self.seatings, *(room for _, room in self.moves))
 
-    def rows(self) -> set[int]:
-        return {room.row for room in self.arrivals()} | {shift.source for shift in self.shifts}
-
-    def moves(self, sim: Simulation) -> tuple[Move, ...]:
-        names = sim.table.nodes
-        return tuple(
-            Move(each.pod.key, each.pod.uid, names[each.source].name, names[each.target].name, each.method, _FOR_ROOM)
-            for each in self.shifts
-        )
+    def nodes(self, sim: Simulation) -> set[str]:
+        """Every node that it fills or empties."""
+        filled = {sim.table.nodes[room.row].name for room in self.arrivals()}
+        return filled | {move.source for move, _ in self.moves}
 
     def seats(self, sim: Simulation) -> tuple[Seat, ...]:
         names = sim.table.nodes
         return tuple(Seat(each.pod.key, each.pod.uid, names[each.row].name) for each in self.seatings)
-
-
-_FOR_ROOM = MoveReason.MAKES_ROOM

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from htas.model.moves import MigrationMethod
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, grace_of
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.disrupt.making_room.way import RoomShift, Way
+from htas.planning.disrupt.making_room.way import Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
 from htas.planning.rental.bills import Floats, Rentals
@@ -67,11 +67,11 @@ class Charges:
 
     def of(self, way: Way) -> int:
         """What a way adds to the bill."""
-        return self._longer(way.arrivals()) + sum(self._disturbed(shift) for shift in way.shifts)
+        return self._longer(way.arrivals()) + sum(self._disturbed(move, room) for move, room in way.moves)
 
     def ready_in_s(self, way: Way) -> float:
         """Until the last of the seats is free: moves go several at once, evicted pods are given their grace."""
-        return max((self._gone_in_s(shift) for shift in way.shifts), default=0.0) * self._turns(way)
+        return max((self._gone_in_s(move, room.pod) for move, room in way.moves), default=0.0) * self._turns(way)
 
     def added(self, cls: PodClass, rows: Ints) -> Floats:
         """What a pod of a class adds to the rental of each row, to choose by."""
@@ -85,37 +85,37 @@ class Charges:
             rows.add(room.row)
         return self._rentals.added(sorted(rows), before, after, self._now)
 
-    def _disturbed(self, shift: RoomShift) -> int:
-        """What its room costs for as long as it makes no progress there."""
-        pod, repeated_s = shift.pod, 0.0
-        if pod.kind is WorkKind.BATCH and not shift.method.keeps_progress and pod.started_at is not None:
+    def _disturbed(self, move: Move, room: KeptRoom) -> int:
+        """What a pod's room costs for as long as it makes no progress there."""
+        pod, repeated_s = room.pod, 0.0
+        if pod.kind is WorkKind.BATCH and not move.method.keeps_progress and pod.started_at is not None:
             repeated_s = max(0.0, self._now - pod.started_at)
-        return -int(-self._rate(shift) * Fraction(self._gone_in_s(shift) + repeated_s) // 1)
+        return -int(-self._rate(room) * Fraction(self._gone_in_s(move, pod) + repeated_s) // 1)
 
-    def _rate(self, shift: RoomShift) -> Fraction:
-        """Its share of the target's price; where that has none, the least that any flavour asks for its room."""
-        node = self._sim.table.nodes[shift.target]
+    def _rate(self, room: KeptRoom) -> Fraction:
+        """Its share of the node's price; where that has none, the least that any flavour asks for it."""
+        node, asked = self._sim.table.nodes[room.row], room.pod.requests
         price = nanos_paid(node, self._claims.get(node.claim or ""), self._policy)
         if price:
-            return price * _share(shift.pod.requests, node.allocatable)
+            return price * _share(asked, node.allocatable)
         flavours = self._policy.catalogue.flavours
-        holding = [each for each in flavours if shift.pod.requests.fits_in(each.allocatable)]
-        rates = (each.nanos_per_hour * _share(shift.pod.requests, each.allocatable) for each in holding)
+        holding = [each for each in flavours if asked.fits_in(each.allocatable)]
+        rates = (each.nanos_per_hour * _share(asked, each.allocatable) for each in holding)
         dearest = max((each.nanos_per_hour for each in flavours), default=0)
         return min(rates, default=Fraction(dearest))
 
-    def _gone_in_s(self, shift: RoomShift) -> float:
+    def _gone_in_s(self, move: Move, pod: Pod) -> float:
         """From the decision until a pod has left its node, as measured of the method, else as configured."""
-        group = self._policy.group(self._sim.table.nodes[shift.source].group)
-        if shift.method is MigrationMethod.EVICT:
-            return grace_of(shift.pod, group)
-        times = self._snapshot.move_times.get(shift.method.value)
+        group = self._policy.group(self._sim.table.nodes[self._sim.table.row_of[move.source]].group)
+        if move.method is MigrationMethod.EVICT:
+            return grace_of(pod, group)
+        times = self._snapshot.move_times.get(move.method.value)
         if times is not None and times.are_known:
-            return times.expected_s(shift.pod.requests.memory_bytes)
+            return times.expected_s(pod.requests.memory_bytes)
         return (group.cleaning if group is not None else _NO_GROUP).migration_seconds
 
     def _turns(self, way: Way) -> int:
-        twins = sum(shift.method.makes_twin for shift in way.shifts)
+        twins = sum(move.method.makes_twin for move, _ in way.moves)
         return max(1, -(-twins // self._policy.migration.at_once))
 
 

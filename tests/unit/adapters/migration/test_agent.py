@@ -24,8 +24,8 @@ from htas.adapters.migration.copying.agent import Agent, Clean, Push, Pushed
 from htas.adapters.migration.copying.agent_server import LONGEST_BODY, SHORTEST_TOKEN, AgentServer
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.adapters.migration.copying.registry_copies import RegistryCopies
-from htas.adapters.migration.method import StepFailedError
-from htas.adapters.migration.methods.kubelet_checkpoint import KubeletCheckpoint, Kubelets, Sent
+from htas.adapters.migration.method import Delivered, StepFailedError
+from htas.adapters.migration.methods.kubelet_checkpoint import KubeletCheckpoint, Kubelets
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, ImageRegistry
 from htas.ports import NotFoundError, PermanentError
@@ -161,9 +161,10 @@ def test_an_archive_is_pushed_as_an_image_of_one_layer(
     copies: RegistryCopies, registry: Registry, archives: Path
 ) -> None:
     sent = copies.deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
-    assert sent == Sent(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    name = copies.image_of(a_record(), "main")
+    assert sent == Delivered((name,), (hashlib.sha256(CONTENT).hexdigest(),), len(CONTENT))
     ((tag, raw),) = registry.manifests.items()
-    assert copies.image_of(a_record(), "main") == f"registry.example/htas:{tag}"
+    assert name == f"registry.example/htas:{tag}"
     manifest: Any = json.loads(raw)
     assert registry.blobs[manifest["layers"][0]["digest"]] == CONTENT
     assert manifest["annotations"] == {"org.criu.checkpoint.container.name": "main"}

@@ -16,8 +16,7 @@ import pytest
 from htas.adapters.migration.copying.image import checkpoint_image, head, tail
 from htas.adapters.migration.copying.secure_copy import NoWayError, SecureCopies, known_hosts
 from htas.adapters.migration.copying.shell import Shell
-from htas.adapters.migration.method import StepFailedError
-from htas.adapters.migration.methods.kubelet_checkpoint import Sent
+from htas.adapters.migration.method import Delivered, StepFailedError
 from htas.model.migrations import Failure, SecureCopy
 from tests.programs import write_program
 from tests.unit.adapters.migration.pods import a_record
@@ -80,7 +79,7 @@ class Nodes:
         address = {"a": "192.0.2.1", "b": "192.0.2.2"}.__getitem__
         return SecureCopies(Shell(setting), setting, address, place=str(self.place))
 
-    def deliver(self, copies: SecureCopies | None = None) -> Sent:
+    def deliver(self, copies: SecureCopies | None = None) -> Delivered:
         return (copies or self.copies).deliver(a_record(), "main", str(self.archive), 20.0)
 
     def read(self, name: str) -> str:
@@ -105,8 +104,9 @@ def test_an_archive_arrives_as_an_image_and_no_byte_of_it_passes_the_daemon(
 ) -> None:
     monkeypatch.setattr(Shell, "stream", lambda *_: pytest.fail("it went through the daemon"))
     sent = nodes.deliver()
-    assert sent == Sent(hashlib.sha256(ARCHIVE).hexdigest(), len(ARCHIVE))
-    image, name = checkpoint_image("main", sent.digest, sent.size), nodes.copies.image_of(a_record(), "main")
+    name, digest = nodes.copies.image_of(a_record(), "main"), hashlib.sha256(ARCHIVE).hexdigest()
+    assert sent == Delivered((name,), (digest,), len(ARCHIVE))
+    image = checkpoint_image("main", digest, sent.size)
     assert (nodes.directory / "imported").read_bytes() == head(image, name) + ARCHIVE + tail(image)
     assert nodes.is_clean()
 
@@ -152,7 +152,7 @@ def test_where_the_source_cannot_reach_the_target_the_daemon_carries_and_says_wh
     (nodes.directory / "closed").write_text("ssh: connect to host 192.0.2.2 port 22: Connection timed out\n")
     copies = nodes.copies
     sent = nodes.deliver(copies)
-    assert sent.digest == hashlib.sha256(ARCHIVE).hexdigest()
+    assert sent.digests[0] == hashlib.sha256(ARCHIVE).hexdigest()
     assert "a cannot send to b: source: ssh: connect to host" in sent.detour
     (nodes.directory / "closed").unlink()
     (nodes.directory / "let-in").unlink(missing_ok=True)

@@ -14,8 +14,7 @@ from htas.adapters.migration.copying import secure_copy
 from htas.adapters.migration.copying.image import checkpoint_image, head, tail
 from htas.adapters.migration.copying.secure_copy import SecureCopies
 from htas.adapters.migration.copying.shell import CommandFailedError, Shell
-from htas.adapters.migration.method import StepFailedError
-from htas.adapters.migration.methods.kubelet_checkpoint import Sent
+from htas.adapters.migration.method import Delivered, StepFailedError
 from htas.model.migrations import Failure, Route, SecureCopy
 from tests.programs import write_program
 from tests.unit.adapters.migration.pods import a_record
@@ -115,8 +114,9 @@ def test_an_archive_arrives_as_an_image(shell: Shell, bin_: Path, tmp_path: Path
     archive.write_bytes(b"memory" * 1000)
     copies = copies_of(shell, tmp_path)
     sent = copies.deliver(a_record(), "main", str(archive), 20.0)
-    assert sent == Sent(hashlib.sha256(archive.read_bytes()).hexdigest(), 6000)
-    image = checkpoint_image("main", sent.digest, sent.size)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert sent == Delivered((copies.image_of(a_record(), "main"),), (digest,), 6000)
+    image = checkpoint_image("main", digest, sent.size)
     name = copies.image_of(a_record(), "main")
     assert (bin_ / "imported").read_bytes() == head(image, name) + archive.read_bytes() + tail(image)
 
