@@ -27,11 +27,10 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
 from htas.execution.machines import Machines
-from htas.execution.moves_seen import MovesSeen
-from htas.execution.ports import Ports
+from htas.execution.moves_seen import MovesSeen, Retries
+from htas.execution.ports import Ports, observed
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
-from htas.execution.retries import Retries
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.disruptions import drains_of, rearrangement_of
@@ -284,7 +283,7 @@ class Daemon:
             except HTASError:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
-        view, cloud = self.ports.observed(self.policy), self._look_at_the_cloud()
+        view, cloud = observed(self.ports, self.policy), self._look_at_the_cloud()
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
 
@@ -305,7 +304,7 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), self.ports.observed(self.policy)
+        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), observed(self.ports, self.policy)
         claims = business.claims
         view = msgspec.structs.replace(
             view,

@@ -1,6 +1,6 @@
-"""Calls to the world: made one after another (virtual time), or several at once over kept-alive connections.
+"""How calls to the world are made: one after another (virtual time), or several at once over kept-alive connections.
 
-What becomes of a call is never an exception, always an outcome (`attempted`, `attempted_once`).
+What becomes of one is never an exception, always an outcome (`attempted`).
 """
 
 from __future__ import annotations
@@ -14,30 +14,6 @@ from htas.ports import HTASError, NotFoundError, TransientError
 
 Call = Callable[[], Outcome]
 """One effect. It turns HTAS's errors into outcomes itself and raises nothing but defects."""
-
-
-def attempted(action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = "") -> Outcome:
-    """Make a call that the next cycle repeats where it fails; `message` is told where it succeeds."""
-    try:
-        act()
-    except TransientError as error:
-        return Outcome(action, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}", target=target)
-    except HTASError as error:
-        return Outcome(action, subject, OutcomeStatus.FAILED, str(error), target=target)
-    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)
-
-
-def attempted_once(
-    action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = ""
-) -> Outcome:
-    """Make a call that the next plan decides anew about where it fails; what is gone already is dropped."""
-    try:
-        act()
-    except NotFoundError as error:
-        return Outcome(action, subject, OutcomeStatus.DROPPED, str(error), target=target)
-    except HTASError as error:
-        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}", target=target)
-    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)
 
 
 class Calls(Protocol):
@@ -130,3 +106,27 @@ class ParallelCalls:
         if not self._may_act():
             return Outcome(Action.CALL, "", OutcomeStatus.DROPPED, "leads no more")
         return call()
+
+
+def attempted(action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = "") -> Outcome:
+    """Make a call that the next cycle repeats where it fails; `message` is told where it succeeds."""
+    try:
+        act()
+    except TransientError as error:
+        return Outcome(action, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}", target=target)
+    except HTASError as error:
+        return Outcome(action, subject, OutcomeStatus.FAILED, str(error), target=target)
+    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)
+
+
+def attempted_once(
+    action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = ""
+) -> Outcome:
+    """Make a call that the next plan decides anew about where it fails; what is gone already is dropped."""
+    try:
+        act()
+    except NotFoundError as error:
+        return Outcome(action, subject, OutcomeStatus.DROPPED, str(error), target=target)
+    except HTASError as error:
+        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}", target=target)
+    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)

@@ -15,9 +15,8 @@ from htas.execution.calls import Call, Calls, attempted
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor, first_to_leave
 from htas.execution.machines import Machines
-from htas.execution.moves_seen import MovesSeen
+from htas.execution.moves_seen import MovesSeen, Retries
 from htas.execution.ports import Ports
-from htas.execution.retries import Retries
 from htas.execution.validation import Validator
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.disruptions import Drain, drain_id, drains_of

@@ -1,6 +1,6 @@
 """The executor: carries a plan out, action by action, in the plan's order.
 
-    bind → launch → each proposal: validate (validation.py) → journal → hold (planning/cluster/holds)
+    bind → launch → each proposal: validate (validation.py) → journal → hold (planning/cluster/slots.py)
     → move or evict (evictor.py) → done, or cancelled; or dropped at once, with a reason
 
 How what has been begun goes on is told by its kind: `drainer.py` and `rearrangement.py`. A preemption has no entry in
@@ -21,7 +21,7 @@ from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
-from htas.execution.ports import Ports
+from htas.execution.ports import Ports, observed
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.validation import Validator
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
@@ -81,7 +81,7 @@ class Executor:
             return []
         now = self.ports.clock.now()
         try:
-            view = self.ports.observed(self.policy)
+            view = observed(self.ports, self.policy)
         except HTASError as error:
             return [outcome for each in proposals for outcome in _dropped(each, str(error))]
         meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}

@@ -16,7 +16,7 @@ from htas.execution.calls import Call, Calls, attempted
 from htas.execution.claimed_nodes import nodes_of_claims
 from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
-from htas.execution.ports import Ports
+from htas.execution.ports import Ports, observed
 from htas.execution.taking_over import take_over
 from htas.execution.validation import Validator, pods_to_leave
 from htas.model.claims import ClaimState, NodeClaim
@@ -67,7 +67,7 @@ class HandingBack:
 
         Raises what cluster, cloud and journal raise where they cannot be read: the next step tries again.
         """
-        view, instances = self.ports.observed(self.policy), tuple(self.ports.provider.instances())
+        view, instances = observed(self.ports, self.policy), tuple(self.ports.provider.instances())
         outcomes = self.machines.reconcile(view, instances)
         ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)

@@ -1,4 +1,4 @@
-"""The ports of one daemon, handed around together."""
+"""The ports of one daemon, handed around together, and the cluster as execution sees it through them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Ports:
     join: JoinPort | None = None
     """None: machines join by what HTAS does not make."""
 
-    def observed(self, policy: Policy) -> ClusterView:
-        """What the cluster shows, with the promises that count: those within the limits of their namespaces.
 
-        Every look of execution is this one, so that no step acts on pins that do not count. Raises HTASError where the
-        cluster does not answer.
-        """
-        return pins.within_limits(self.cluster.observe(), policy, self.clock.now())
+def observed(ports: Ports, policy: Policy) -> ClusterView:
+    """What the cluster shows, with the promises that count: those within the limits of their namespaces.
+
+    Every look goes through here, so that no step acts on pins that do not count. Raises HTASError where the
+    cluster does not answer.
+    """
+    return pins.within_limits(ports.cluster.observe(), policy, ports.clock.now())

@@ -20,9 +20,8 @@ import msgspec
 from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor
-from htas.execution.moves_seen import MovesSeen
-from htas.execution.ports import Ports
-from htas.execution.retries import Retries
+from htas.execution.moves_seen import MovesSeen, Retries
+from htas.execution.ports import Ports, observed
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
@@ -75,7 +74,7 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = self.ports.observed(self.policy)
+            view = observed(self.ports, self.policy)
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return _goes_on_next(error)
@@ -94,7 +93,7 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = self.ports.observed(self.policy)
+            view = observed(self.ports, self.policy)
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.execution.moves_seen import MovesSeen, summary
-from htas.execution.retries import FIRST_PAUSE_S, Retries
+from htas.execution.moves_seen import FIRST_PAUSE_S, MovesSeen, Retries, summary
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move

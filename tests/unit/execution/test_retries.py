@@ -1,6 +1,6 @@
 """Who could not leave, and since when."""
 
-from htas.execution.retries import Retries
+from htas.execution.moves_seen import Retries
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Timeouts
 from tests.builders import NOW
