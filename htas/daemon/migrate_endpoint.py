@@ -27,7 +27,7 @@ class MigrateRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(slots=True)
 class MigrateEndpoint:
-    """Open while this daemon leads. Who may ask has been asked before (`asking.Guarded`)."""
+    """Open while this daemon leads. Who may ask has been asked before (`authorization.Guarded`)."""
 
     requests: RequestedMoves | None = None
 

@@ -24,7 +24,7 @@ PATH = "/api/optimize"
 class OptimizeEndpoint:
     """Answers for the daemon that leads; `open_for` says which one that is, None: nobody here.
 
-    Who may ask has been asked before (`asking.Guarded`).
+    Who may ask has been asked before (`authorization.Guarded`).
     """
 
     def __init__(self) -> None:

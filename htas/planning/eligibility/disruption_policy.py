@@ -75,7 +75,7 @@ class DisruptionPolicy:
     def terms(self, pod: Pod, kind: DisruptionKind, target: str | None = None) -> DisruptionTerms:
         """For whom a running pod may be disturbed, as long as its budget allows it; `target`: where it is moved to.
 
-        What cannot be moved with its progress is evicted and starts again at the target (`leaving`): the
+        What cannot be moved with its progress is evicted and starts again at the target (`migration_methods`): the
         rules judge it as that, so that a pod without a controller stays where it would be lost.
         A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
         preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
