@@ -32,7 +32,7 @@ from htas.model.proposals import Proposal
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.cluster.holds.slots import progress
+from htas.planning.cluster.slots import progress
 from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
 from htas.planning.disrupt.rearrangement.validity import LOST
 from htas.ports import HTASError, MoveRefusedError

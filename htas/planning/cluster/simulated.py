@@ -13,7 +13,7 @@ from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import Policy
+from htas.model.policy import NewPods, Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
@@ -23,13 +23,12 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
-from htas.planning.cluster.holds.reservations import Reservation, reserve, withheld_from
-from htas.planning.cluster.holds.slots import standing
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import outgoing_nodes
 from htas.planning.cluster.pools import Pool, in_pools
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
+from htas.planning.cluster.slots import Reservation, reserve, standing
 from htas.planning.cluster.table import NodeTable
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
@@ -87,7 +86,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     daemon_sets.count_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
-    withheld = withheld_from(waiting, snapshot, policy)
+    withheld = _withheld(waiting, snapshot, policy)
     if withheld:
         theirs = {pod.uid for pod in withheld}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
@@ -106,6 +105,14 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         stands.rearrangement if stands is not None else None,
         reservations,
     )
+
+
+def _withheld(waiting: Sequence[Pod], snapshot: ClusterSnapshot, policy: Policy) -> tuple[Pod, ...]:
+    """Pods of ours that are not placed while the optimiser searches, where that is configured."""
+    is_searching = snapshot.search.is_under_way and snapshot.rearrangement is None
+    if not is_searching or policy.fallback.new_pods is not NewPods.WAIT:
+        return ()
+    return tuple(pod for pod in waiting if pod.scheduler == policy.scheduler_name)
 
 
 def _full_controllers(pods: Iterable[Pod]) -> set[str]:

@@ -20,8 +20,8 @@ from htas.model.proposals import Proposal
 from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.order import RowTransfer, in_a_circle
 from htas.planning.cluster.services import served
+from htas.planning.cluster.slots import RowTransfer, in_a_circle
 from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.eligibility.budgets import BudgetLedger, ledger_of

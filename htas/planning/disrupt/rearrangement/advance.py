@@ -25,11 +25,9 @@ from htas.model.proposals import Proposal
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.holds.reservations import Reservation, importance
-from htas.planning.cluster.holds.slots import identity
-from htas.planning.cluster.order import in_order
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.slots import Reservation, identity, importance, in_order
 from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.disrupt.rearrangement.availability import AvailabilityGuard
 from htas.planning.disrupt.rearrangement.components import Component, components

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from htas.model.rearrangement import OpenRearrangement
-from htas.planning.cluster.holds.reservations import Reservation
+from htas.planning.cluster.slots import Reservation
 
 
 @dataclass(frozen=True, slots=True)

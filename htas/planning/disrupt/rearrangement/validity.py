@@ -9,8 +9,8 @@ from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.order import in_order
 from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.cluster.slots import in_order
 from htas.planning.disrupt.rearrangement.components import components
 from htas.planning.eligibility.disruption_policy import DisruptionKind, DisruptionPolicy
 

@@ -11,7 +11,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Limits
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended
-from htas.planning.cluster.holds.slots import PATIENCE_S, progress
+from htas.planning.cluster.slots import PATIENCE_S, progress
 from htas.planning.planner import plan
 from tests.builders import NOW, make_move, make_node, make_pod, make_policy, running
 

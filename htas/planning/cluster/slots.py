@@ -1,4 +1,4 @@
-"""Slots: which pod each is for, and how far the rearrangement has come, by what the cluster shows.
+"""Slots of a rearrangement: which pod each is for, how far all has come, the room kept, and the order they fill in.
 
 A pod that was evicted comes back under another name. A slot knows it by its owner and shape: pods of one ReplicaSet
 with the same requests are interchangeable, so that any of them that waits may have the slot.
@@ -6,14 +6,19 @@ with the same requests are interchangeable, so that any of them that waits may h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
+from htas.model.holds import HoldReason
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.whereabouts import is_pending, node_of
 
 PATIENCE_S = 60.0
@@ -191,3 +196,115 @@ class _Look:
 
 def _waits(pod: Pod, where: str | None) -> bool:
     return is_pending(pod, where) and not (pod.is_daemon or pod.nominated_node)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A slot in the simulation. `row` None: its node is gone."""
+
+    held: BoundSlot
+    cls: PodClass
+    row: int | None
+    is_moving: bool
+    """Its pod is being moved there: that move keeps the room."""
+
+    @property
+    def key(self) -> str:
+        return self.held.slot.pod.key
+
+    def keep(self, sim: Simulation) -> None:
+        sim.keep_room(*self._room())
+
+    def lift(self, sim: Simulation) -> None:
+        sim.drop_room(*self._room())
+
+    def _room(self) -> tuple[KeptRoom, ...]:
+        """Nothing where its node is gone, or the move of its pod keeps it."""
+        if self.row is None or self.is_moving:
+            return ()
+        return (KeptRoom(self.held.example, self.cls, self.row, HoldReason.SLOT),)
+
+    def fits(self, sim: Simulation) -> bool:
+        """Whether its room is free, by every rule of feasibility."""
+        return self.row is not None and sim.fits(self.cls, self.row)
+
+    def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> RowTransfer:
+        """The way of its pod into it; `rows` are those of nodes by name."""
+        return RowTransfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
+
+
+def reserve(
+    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[BoundSlot]
+) -> tuple[Reservation, ...]:
+    """Keep the room of open slots; others see it as taken."""
+    rows = sim.table.row_of
+    moving = {(move.pod, move.target) for move in snapshot.moves}
+    moving |= {(pod.twin_of, pod.node) for pod in snapshot.cluster.pods if pod.twin_of and pod.node is not None}
+    found = []
+    for each in held:
+        slot = each.slot
+        is_moving = (slot.pod.key, slot.node) in moving or (slot.pod.uid, slot.node) in moving
+        reservation = Reservation(each, book.class_of(each.example), rows.get(slot.node), is_moving)
+        reservation.keep(sim)
+        found.append(reservation)
+    return tuple(found)
+
+
+def importance(each: Reservation) -> tuple[int, float, str]:
+    """Higher priority first, then the older."""
+    pod = each.held.example
+    return -pod.priority, pod.created_at, pod.key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTransfer:
+    """A pod goes to a row (`target`; None: there is none any more) from another one (`source`; None: it has left)."""
+
+    key: str
+    cls: PodClass
+    target: int | None
+    source: int | None = None
+    may_go_first: bool = False
+    """Before its target has room: it is evicted, and is down until then."""
+
+    def fits(self, sim: Simulation) -> bool:
+        """Whether its target has room now, by every rule of feasibility."""
+        return self.target is not None and sim.fits(self.cls, self.target)
+
+
+def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowTransfer]:
+    """Those that can go, one after another, carried out in the simulation; the others never get room.
+
+    Round by round: by affinity, say, one pod may need another one to be there first. Two pods that are to change
+    places on full nodes are not among them: each waits for the other.
+    """
+    left, before = list(transfers), -1
+    while left and len(left) != before:
+        before, stuck = len(left), []
+        for each in left:
+            if each.target is None or not each.fits(sim):
+                stuck.append(each)
+                continue
+            sim.place_many(each.cls, np.array([each.target]), np.array([1]), is_placement=False)
+            if each.source is not None:
+                sim.unplace(each.cls, each.source)
+            yield each
+        left = stuck
+
+
+def in_a_circle(sim: Simulation, transfers: Iterable[RowTransfer]) -> set[str]:
+    """Keys of those that wait for each other's room where none may go first. The simulation stays as it was."""
+    down: list[RowTransfer] = []
+    left = list(transfers)
+    with sim.fork():
+        while left:
+            gone = set(in_order(sim, [*down, *left]))
+            down, left = ([each for each in some if each not in gone] for some in (down, left))
+            first = next((each for each in left if each.may_go_first), None)
+            if first is None:
+                break
+            left.remove(first)
+            if first.source is not None:
+                sim.unplace(first.cls, first.source)
+            down.append(RowTransfer(first.key, first.cls, first.target))
+    return {each.key for each in left}

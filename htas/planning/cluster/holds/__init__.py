@@ -1,1 +1,0 @@
-"""Room that is kept: the slots of a rearrangement under way."""
