@@ -33,8 +33,8 @@ from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.slots import progress
-from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
-from htas.planning.disrupt.rearrangement.validity import LOST
+from htas.planning.disrupt.rearrangement.advance import advance_on
+from htas.planning.disrupt.rearrangement.validity import LOST, after_detour, open_rearrangement
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})

@@ -3,7 +3,7 @@
 Each reason to disrupt work names its checks (`CHECKS`), in the order in which they are made; the first that speaks
 against a proposal is told. What is found right counts for those that are asked of after it: its budgets are spent. A
 rearrangement is judged as a whole, by a simulation of the present, where its entry of the queue is made
-(`planning.disrupt.rearrangement.advance.open_rearrangement`).
+(`planning.disrupt.rearrangement.validity.open_rearrangement`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.cluster.slots import progress
-from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
+from htas.planning.disrupt.rearrangement.advance import advance_on
+from htas.planning.disrupt.rearrangement.validity import after_detour, open_rearrangement
 from htas.planning.planner import plan
 from tests.builders import NOW, make_node, make_pod, make_policy, running
 

@@ -17,7 +17,7 @@ from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.disrupt.making_room.thrift import may_move, saved, with_moves
-from htas.planning.disrupt.rearrangement.advance import open_rearrangement
+from htas.planning.disrupt.rearrangement.validity import open_rearrangement
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 from htas.planning.planner import plan

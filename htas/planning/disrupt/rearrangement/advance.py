@@ -5,11 +5,13 @@ briefly; victims leave at once. Where pods wait for each other in a circle, one 
 has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
 loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
 given up rather than evict one whose twin was to start first. Pods of services also wait until enough of theirs are
-Ready (availability.py).
+Ready (`AvailabilityGuard`).
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,19 +23,17 @@ from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Carrying
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
-from htas.model.proposals import Proposal
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
-from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
+from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.services import services_starting
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.cluster.slots import Reservation, identity, importance, in_order
-from htas.planning.cluster.whereabouts import is_pending, node_of
-from htas.planning.disrupt.rearrangement.availability import AvailabilityGuard
-from htas.planning.disrupt.rearrangement.components import Component, components
-from htas.planning.disrupt.rearrangement.validity import forbidden, refusal
+from htas.planning.cluster.slots import Reservation, importance, in_order
+from htas.planning.disrupt.rearrangement.validity import Component, components, forbidden, refusal
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.max_unavailable import share_of
 from htas.planning.eligibility.migration_methods import MigrationMethods
-from htas.planning.namespaces.limiting import exceeds
 
 _STANDS_STILL = Carrying()
 _IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for it"
@@ -82,6 +82,11 @@ def advance(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Poli
     if why is not None:
         return RearrangementSteps(seated, waiting, Carrying(cancel=why.reason, message=why.message))
     return RearrangementSteps(seated, waiting, Carrying(tuple(steps)))
+
+
+def advance_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> RearrangementSteps:
+    """How the rearrangement of a snapshot goes on."""
+    return advance(open_simulation(snapshot, policy, now), snapshot, policy, now)
 
 
 def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tuple[list[tuple[Pod, str]], list[Hold]]:
@@ -286,80 +291,83 @@ def _move(
     return Move(pod.key, pod.uid, source, target, method, reason)
 
 
-def advance_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> RearrangementSteps:
-    """How the rearrangement of a snapshot goes on."""
-    return advance(open_simulation(snapshot, policy, now), snapshot, policy, now)
+class AvailabilityGuard:
+    """Which pods of services may leave their nodes now, so that no service is missed for work no better than it.
 
-
-def open_rearrangement(
-    found: Proposal, snapshot: ClusterSnapshot, policy: Policy, now: float
-) -> OpenRearrangement | Invalid:
-    """What is proposed, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
-
-    Pods that have left their nodes meanwhile need no move: their room is free, or about to be.
+    A suggestion's pods wait while their service is starting; how many go at once its planning has counted already. Pods
+    that make room for work of their own priority, or lower, wait for both: four of five replicas evicted in one step
+    would be an outage of the one for the start of the other. For more important work nobody waits. They may leave once
+    others have become Ready; the rearrangement that waits for it ends after `timeouts.drain` at the latest.
+    `try_leave` counts those that it lets through.
     """
-    is_suggestion = found.reason is ProposalReason.NEARER_TO_USERS
-    pods = {pod.uid: pod for pod in snapshot.cluster.pods}
-    moves = [move for move in found.moves if _still_runs(pods.get(move.uid), move.source)]
-    seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
-    if more := exceeds(found.seats, snapshot, policy):
-        return Invalid(OutcomeReason.NAMESPACE_LIMIT, more)
-    if is_suggestion and len(moves) < len(found.moves):
-        return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
-    if not seats and not is_suggestion:
-        return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
-    slots = (*seats, *(_slot(move, pods[move.uid], move.target) for move in moves if move.target is not None))
-    opened = OpenRearrangement(
-        started_at=now,
-        priority=max((slot.pod.priority for slot in seats), default=NOBODY),
-        slots=slots,
-        victims=tuple(pods[move.uid] for move in moves if move.target is None),
-        settled=_settled(slots, pods),
-        is_suggestion=is_suggestion,
-        why=found.message,
-    )
-    return _refused(opened, snapshot, policy, now) or opened
+
+    def __init__(self, current: OpenRearrangement, snapshot: ClusterSnapshot) -> None:
+        self._is_suggestion = current.is_suggestion
+        self._starting = services_starting(snapshot.cluster)
+        self._ledger = BudgetLedger(snapshot.cluster.budgets)
+        self._left = _left(current, snapshot)
+
+    def hold(self, pod: Pod, priority: int) -> bool:
+        """Whether a pod waits, for work of a priority, until all of its service that have nodes are Ready."""
+        return self.asks(pod, priority) and pod.service in self._starting
+
+    def try_leave(self, pod: Pod, priority: int, method: MigrationMethod, spare: int = 0) -> bool:
+        """Let a pod leave by a method for work of a priority; False: too many of its service are missing already.
+
+        `spare` is how many more of it have to be able to leave before this one comes back.
+        """
+        if not self.asks(pod, priority):
+            return True
+        if pod.service in self._starting:
+            return False
+        if self._is_suggestion or method.makes_twin or self._ledger.has_budget(pod):
+            return True
+        if self._left[pod.service] < 1 + spare:
+            return False
+        self._left[pod.service] -= 1
+        return True
+
+    def asks(self, pod: Pod, priority: int) -> bool:
+        """Whether a pod is one of a service's, and has to ask before it leaves for work of a priority."""
+        if pod.kind is not WorkKind.SERVICE or pod.service is None:
+            return False
+        return self._is_suggestion or priority <= pod.priority
 
 
-def after_detour(
-    current: OpenRearrangement, targets: Mapping[str, str | None], pods: Iterable[Pod]
-) -> OpenRearrangement:
-    """The rearrangement with other nodes for the slots of some pods (by uid)."""
-    slots = tuple(msgspec.structs.replace(slot, node=targets.get(slot.pod.uid) or slot.node) for slot in current.slots)
-    settled = set(_settled(slots, {pod.uid: pod for pod in pods}))
-    return msgspec.structs.replace(current, slots=slots, settled=tuple(sorted(settled.union(current.settled))))
+def _left(current: OpenRearrangement, snapshot: ClusterSnapshot) -> Counter[str | None]:
+    """How many more of each service may be missing.
+
+    Missing is what has left since the rearrangement began: slots that pods have left for, what its controller has made
+    since and waits, and what ends and is still to be made again. Pods that waited before are what room may be made for:
+    were they counted, a service that is short of room would never let a pod be moved for its own sake.
+    """
+    by_service: dict[str | None, list[Pod]] = {}
+    for pod in snapshot.cluster.pods:
+        if pod.kind is WorkKind.SERVICE and pod.service is not None:
+            by_service.setdefault(pod.service, []).append(pod)
+    away = Counter(slot.pod.service for slot in current.slots if slot.source is not None and slot.is_away)
+    began = math.floor(current.started_at)  # creation times are whole seconds
+    left = Counter[str | None]()
+    for service, pods in by_service.items():
+        alive = [pod for pod in pods if not pod.is_terminating]
+        wanted = _wanted(pods)
+        waiting = sum(pod.node is None and pod.created_at >= began for pod in alive)
+        to_be_made = min(wanted - len(alive), len(pods) - len(alive))
+        left[service] = share_of(wanted) - max(away[service], waiting + to_be_made)
+    return left
 
 
-def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Invalid | None:
-    snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
-    simulated = open_simulation(snapshot, policy, now)
-    for each in simulated.reservations:
-        each.lift(simulated.sim)
-    why = refusal(simulated, opened, snapshot, policy, now)
-    if why is not None:
-        return why
-    leaving = [(slot.pod.uid, slot.node) for slot in opened.slots if slot.source is not None]
-    return forbidden(
-        [*leaving, *((victim.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
-    )
+def _wanted(pods: Iterable[Pod]) -> int:
+    """How many pods the controllers of a service want. Where that is not known each one that ends is made again."""
+    owned: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.owner is not None:
+            owned.setdefault(pod.owner.uid or pod.owner.name, []).append(pod)
+    return sum(map(_wanted_by_one, owned.values()))
 
 
-def _slot(move: Move, pod: Pod, node: str) -> Slot:
-    return Slot(pod, node, move.source, move.method, is_aim=move.reason is MoveReason.NEARER_TO_USERS)
-
-
-def _still_runs(pod: Pod | None, source: str) -> bool:
-    return pod is not None and pod.node == source and not pod.is_terminating
-
-
-def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:
-    return pod is not None and is_pending(pod, node_of(pod, snapshot)) and not pod.nominated_node
-
-
-def _settled(slots: Iterable[Slot], pods: Mapping[str, Pod]) -> tuple[str, ...]:
-    """Pods on the slots' nodes that look like those to come, and stay."""
-    own = {slot.pod.uid for slot in slots}
-    wanted = {(identity(slot.pod), slot.node) for slot in slots}
-    nodes = {slot.node for slot in slots}
-    found = (pod for uid, pod in pods.items() if pod.node in nodes and uid not in own)
-    return tuple(sorted(pod.uid for pod in found if (identity(pod), pod.node) in wanted))
+def _wanted_by_one(pods: list[Pod]) -> int:
+    alive = sum(not pod.is_terminating for pod in pods)
+    newest = max(pods, key=lambda pod: pod.created_at)
+    replicas = newest.owner.replicas if newest.owner is not None else None
+    return len(pods) if replicas is None else max(replicas, alive)

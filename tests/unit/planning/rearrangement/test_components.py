@@ -7,7 +7,7 @@ import pytest
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.disrupt.rearrangement.components import components
+from htas.planning.disrupt.rearrangement.validity import components
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
 
 NODES = [make_node(name, "8", "64Gi") for name in "abcd"]
