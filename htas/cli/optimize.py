@@ -24,7 +24,7 @@ from htas.model.rearrangement_document import leave_document, place_document, ti
 from htas.model.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from htas.planning.optimize import Untouched
+    from htas.planning.optimize.considering import Untouched
 
 LONGEST_S, MOST_WORKERS = 3600.0, 64
 
@@ -57,7 +57,8 @@ def search(
         allowed = msgspec.structs.replace(allowed, engine=_engine(engine))
     if workers is not None:
         allowed = msgspec.structs.replace(allowed, workers=_workers(workers))
-    from htas.planning.optimize import load, optimise  # the solver takes a second to load
+    from htas.planning.optimize.optimise import optimise  # the solver takes a second to load
+    from htas.planning.solvers.placement.engines import load
 
     load(allowed.engine)
     began = monotonic()
@@ -67,7 +68,7 @@ def search(
 
 def considered(loaded: Loaded, snapshot: ClusterSnapshot, whom: str) -> ClusterSnapshot:
     """The snapshot to search; raises InputError where nobody knows what `whom` means."""
-    from htas.planning.optimize import as_if_all_may_move
+    from htas.planning.optimize.considering import as_if_all_may_move
 
     if whom not in tuple(Consider):
         raise InputError(f"--consider: {whom!r} is neither; write {' or '.join(Consider)}")
@@ -76,7 +77,7 @@ def considered(loaded: Loaded, snapshot: ClusterSnapshot, whom: str) -> ClusterS
 
 def left_out(loaded: Loaded, snapshot: ClusterSnapshot) -> Untouched:
     """Whom the search leaves where they are: what it says of the best placement holds for the others."""
-    from htas.planning.optimize import untouched
+    from htas.planning.optimize.considering import untouched
 
     return untouched(snapshot, loaded.policy, snapshot.taken_at)
 

@@ -97,7 +97,7 @@ class InlineOptimizer:
         return self._answer is not None
 
     def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
-        from htas.planning.optimize import optimise  # the solver is loaded where a search is made
+        from htas.planning.optimize.optimise import optimise  # the solver is loaded where a search is made
 
         budget = msgspec.structs.replace(budget_of(policy), is_deterministic=True)
         found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
@@ -213,7 +213,8 @@ def _end_late(process: BaseProcess, is_late: Event) -> None:
 
 def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     """The search's process: one question, one answer."""
-    from htas.planning.optimize import load, optimise
+    from htas.planning.optimize.optimise import optimise
+    from htas.planning.solvers.placement.engines import load
 
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer

@@ -16,8 +16,8 @@ from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.optimize import SearchBudget, optimise
-from htas.planning.optimize.build import build
+from htas.planning.optimize.optimise import optimise, problem_of
+from htas.planning.solvers.placement.budget import SearchBudget
 from htas.planning.solvers.placement.problem import PlacementProblem
 from tests.builders import (
     NOW,
@@ -72,8 +72,8 @@ def tiny(draw: Any) -> ClusterSnapshot:
     return make_snapshot(nodes, pods, budgets=(budget(draw(st.integers(0, 2)), {"app": "a"}),))
 
 
-def problem_of(snapshot: ClusterSnapshot) -> PlacementProblem:
-    return build(open_simulation(snapshot, POLICY, NOW), snapshot, POLICY, NOW)
+def the_problem(snapshot: ClusterSnapshot) -> PlacementProblem:
+    return problem_of(open_simulation(snapshot, POLICY, NOW), snapshot, POLICY, NOW)
 
 
 def best_by_trying_all(problem: PlacementProblem) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def best_by_trying_all(problem: PlacementProblem) -> tuple[int, ...]:
 def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_staying(
     snapshot: ClusterSnapshot, search: SearchBudget
 ) -> None:
-    problem = problem_of(snapshot)
+    problem = the_problem(snapshot)
     found = optimised(snapshot, search=search)
     best = best_by_trying_all(problem)
     settled = np.cumsum([placed for _, placed in problem.settled])
@@ -110,7 +110,7 @@ def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_
 def test_whatever_little_time_there_was_what_is_called_proven_is_the_best(
     snapshot: ClusterSnapshot, search: SearchBudget, seconds: float
 ) -> None:
-    problem = problem_of(snapshot)
+    problem = the_problem(snapshot)
     found = optimised(snapshot, search=msgspec.structs.replace(search, seconds=seconds))
     best = best_by_trying_all(problem)
     settled = np.cumsum([placed for _, placed in problem.settled]).tolist()

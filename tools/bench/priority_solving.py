@@ -7,7 +7,8 @@ from time import perf_counter, process_time
 from htas.model.flavours import Catalogue
 from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
-from htas.planning.optimize import SearchBudget, optimise
+from htas.planning.optimize.optimise import optimise
+from htas.planning.solvers.placement.budget import SearchBudget
 from tools.bench.priority_document import Document
 from tools.bench.priority_instances import NOW, Instance, node_name, snapshot
 

@@ -12,8 +12,9 @@ from htas.model.plan import Plan
 from htas.model.policy import Engine, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.optimize import SearchBudget, optimise
+from htas.planning.optimize.optimise import optimise
 from htas.planning.planner import plan
+from htas.planning.solvers.placement.budget import SearchBudget
 from htas.planning.what_if.answer import NothingPricedError, what_if
 from tools.corpus.clusters import NOW, crowded, grown
 from tools.corpus.decisions import Asked, Decision, digest

@@ -6,6 +6,7 @@ Sets, variables, objective and constraints are numbered as in docs/algorithms.md
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,3 +142,32 @@ def load(x: Counts, requests: Ints) -> Ints:
     kinds, nodes = np.nonzero(x)
     np.add.at(total, nodes, x[kinds, nodes][:, None] * requests[kinds])
     return total
+
+
+def smallest_units(capacity: Ints, requests: Ints) -> tuple[Ints, Ints]:
+    """Only resources that can run out, each in the greatest unit that divides every request (fewer digits to add).
+
+    Rounding a node's room down to that unit loses nothing: no sum of requests lies between.
+    """
+    used = np.flatnonzero(requests.any(axis=0)) if len(requests) else np.arange(0)
+    used = used[~_outlasting(capacity[:, used], requests[:, used])]
+    capacity, requests = capacity[:, used], requests[:, used]
+    units = np.array([gcd(*map(int, requests[:, r])) for r in range(len(used))], dtype=np.int64)
+    return np.asarray(capacity // units), np.asarray(requests // units)
+
+
+def _outlasting(capacity: Ints, requests: Ints) -> Bools:
+    """Resources of which no pod takes as great a share of any node as it does of one other resource.
+
+    Of 110 pods a node takes, one that asks for 100 of 4,000 m takes less than 1 %: cpu runs out first.
+    """
+    found = np.zeros(capacity.shape[1], dtype=np.bool_)
+    if not len(capacity) or (capacity <= 0).any():
+        return found
+    for one in range(len(found)):
+        for other in np.flatnonzero(~found):
+            # With the nodes' most of the other resource for one of this one, a pod's share there is least.
+            rate = (capacity[:, other] / capacity[:, one]).max()
+            if other != one and (requests[:, one] * rate * (1 + 1e-9) < requests[:, other]).all():
+                found[one] = True
+    return found

@@ -14,7 +14,8 @@ from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Engine, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
-from htas.planning.optimize import SearchBudget, optimise
+from htas.planning.optimize.optimise import optimise
+from htas.planning.solvers.placement.budget import SearchBudget
 from tests.builders import (
     NOW,
     budget,
