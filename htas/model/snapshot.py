@@ -144,7 +144,7 @@ class OptimizerState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `is_under_way` holds from the beginning of a search until its rearrangement is carried out or dropped. `left` tells
     by pod (its uid) whether it is proven that no placement of the pods of its priority and above takes it in;
-    `circumstances` are those the search began in (htas.planning.disrupt.search_request.circumstances).
+    `circumstances` are those the search began in (htas.planning.disrupt.fallback.circumstances).
     """
 
     is_under_way: bool = False

@@ -17,7 +17,7 @@ from htas.model.policy import Policy, Promises
 from htas.model.proposals import Proposal, Seat
 from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import KeptRoom
@@ -57,6 +57,14 @@ class Preempted:
         how = MigrationMethod.EVICT, MoveReason.PREEMPTED, pod.key
         moves = tuple(Move(victim.key, victim.uid, self.node, None, *how) for victim in self.victims)
         return Proposal(ProposalReason.PREEMPTED, moves, seats=(Seat(pod.key, pod.uid, self.node),))
+
+    def who(self) -> str:
+        """Who leaves, by name where they are few."""
+        if not self.victims:
+            return "it waits for pods that end there"
+        names = [victim.key for victim in self.victims[:3]]
+        more = len(self.victims) - len(names)
+        return f"{', '.join(names)}{f' and {more} more' if more else ''} of lower priority leave for it"
 
 
 @dataclass(slots=True)
@@ -314,3 +322,23 @@ class Preemptor:
         told = ", ".join(f"{count} {reason}" for count, reason in reasons if count > 0)
         why = self._residents.protected(rows[:LEAST_CANDIDATES], cls.priority)
         return f"preemption: 0/{nodes} nodes are available: {told}." + (f" For one: {why}." if why else "")
+
+
+class HopelessClasses:
+    """Classes there was no way for: nor is there for the next pod of them, nor for one that asks for more."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, list[tuple[Ints, str]]] = {}
+
+    def note(self, cls: PodClass, why: str) -> None:
+        self._known.setdefault(self._kind(cls), []).append((cls.requests, why))
+
+    def why(self, cls: PodClass) -> str | None:
+        """Why there is no way for a class, as far as that is known."""
+        known = self._known.get(self._kind(cls), ())
+        return next((why for requests, why in known if (requests <= cls.requests).all()), None)
+
+    @staticmethod
+    def _kind(cls: PodClass) -> object:
+        """Spread and affinity tell classes apart; without them what the node is asked for does."""
+        return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
