@@ -1,8 +1,9 @@
-"""The ledger of disruption budgets: spent by the simulation, so that one allowance is never used twice.
+"""How many pods may be disrupted: the ledger of budgets, and what holds of a service where no budget says.
 
-What it allows is what the Eviction API would (Kubernetes v1.36, registry/core/pod/storage/eviction.go). A pod that has
-not started, or ends already, needs no leave. Of one that is not Ready, nothing is spent where its budget says
-`AlwaysAllow`, or where as many others are Ready as the budget asks for.
+Budgets are spent by the simulation, so that one allowance is never used twice. What one allows is what the Eviction API
+would (Kubernetes v1.36, registry/core/pod/storage/eviction.go). A pod that has not started, or ends already, needs no
+leave. Of one that is not Ready, nothing is spent where its budget says `AlwaysAllow`, or where as many others are Ready
+as the budget asks for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.whereabouts import moves_under_way
 
 TWO_BUDGETS = "Kubernetes evicts no such pod"
+SHARE = 4
+"""A quarter of a service's pods, rounded down, but one at least: a Deployment's maxUnavailable, 25 %."""
 
 
 class BudgetLedger:
@@ -140,3 +143,8 @@ def ledger_of(snapshot: ClusterSnapshot, leaving: Iterable[Pod] = ()) -> BudgetL
     moving = {(move.pod, move.source) for move in moves_under_way(snapshot)}
     pods = [pod for pod in snapshot.cluster.pods if (pod.key, pod.node) in moving]
     return BudgetLedger(snapshot.cluster.budgets, [*pods, *leaving])
+
+
+def max_unavailable(count: int) -> int:
+    """How many of a service's pods may be missing at once where no disruption budget says."""
+    return max(1, count // SHARE)

@@ -17,7 +17,7 @@ from htas.planning.cluster.ports_taken import conflict
 from htas.planning.cluster.services import is_served, served, services_starting
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 from htas.planning.cluster.zones import asks_for_zones, zones_of
-from htas.planning.eligibility.max_unavailable import share_of
+from htas.planning.eligibility.budgets import max_unavailable
 from tests.builders import NOW, labels_are, make_move, make_node, make_pod, make_snapshot, running
 
 
@@ -137,4 +137,4 @@ def test_a_port_on_one_address_is_in_the_way_of_that_alone(ip: str, conflicts: b
 
 @pytest.mark.parametrize(("pods", "at_once"), [(1, 1), (4, 1), (7, 1), (8, 2), (40, 10)])
 def test_a_quarter_of_a_service_may_be_missing_and_one_at_least(pods: int, at_once: int) -> None:
-    assert share_of(pods) == at_once
+    assert max_unavailable(pods) == at_once

@@ -8,13 +8,14 @@ all who are to leave have left, and never for pods of lower priority.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from htas.model.moves import Move, MoveReason
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.proposals import Proposal
 from htas.model.reasons import ProposalReason
@@ -24,8 +25,7 @@ from htas.planning.cluster.services import served
 from htas.planning.cluster.slots import RowTransfer, in_a_circle
 from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
-from htas.planning.eligibility.budgets import BudgetLedger, ledger_of
-from htas.planning.eligibility.max_unavailable import MaxUnavailable, within_max_unavailable
+from htas.planning.eligibility.budgets import BudgetLedger, ledger_of, max_unavailable
 from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
@@ -68,7 +68,7 @@ def suggest_moves(context: PlanContext, placements: Mapping[int, Sequence[Pod]])
     leaving, ledger = MigrationMethods(context.snapshot.cluster, policy), ledger_of(context.snapshot)
     closed = unfit_targets(context.snapshot.cluster, policy.edge, context.now)
     for look in range(LOOKS):
-        some = within_max_unavailable(movable, counted, pods, leaving, ledger)
+        some = _within_max_unavailable(movable, counted, pods, leaving, ledger)
         view = edge_view(context, rows, where, movable=some, closed=closed)
         limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
         decision = suggest(view.state, limits, SearchEffort(policy.edge.work_limit >> look))
@@ -222,3 +222,36 @@ class _Trial:
 
     def _class(self, pod: Pod) -> PodClass:
         return self.context.simulated.book.class_of(pod)
+
+
+class MaxUnavailable:
+    """Counts evictions of one suggestion. Pods whose twin starts first are not counted, as they are not missed."""
+
+    def __init__(self, pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger) -> None:
+        pods = list(pods)
+        self._leaving = leaving
+        self._ledger = ledger
+        there = Counter(pod.service for pod in pods)
+        waiting = Counter(pod.service for pod in pods if pod.node is None)
+        self._left = {service: max_unavailable(count) - waiting[service] for service, count in there.items()}
+
+    def try_spend(self, pod: Pod, target: str | None = None) -> bool:
+        """Count one more pod that leaves its node; False: there would be too many. `target` None: not chosen yet."""
+        if self._leaving.method(pod, target) is not MigrationMethod.EVICT or self._ledger.has_budget(pod):
+            return True
+        if self._left[pod.service] < 1:
+            return False
+        self._left[pod.service] -= 1
+        return True
+
+
+def _within_max_unavailable(
+    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger
+) -> set[str]:
+    """Of the pods (uids) that may be moved all but those of `some` that are too many at once, the last ones of them.
+
+    So what is decided on them need not be decided again without these.
+    """
+    at_once = MaxUnavailable(pods, leaving, ledger)
+    surplus = {pod.uid for pod in some if pod.uid in movable and not at_once.try_spend(pod)}
+    return set(movable) - surplus

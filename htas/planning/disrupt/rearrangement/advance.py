@@ -31,8 +31,7 @@ from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.slots import Reservation, importance, in_order
 from htas.planning.disrupt.rearrangement.validity import Component, components, forbidden, refusal
-from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.max_unavailable import share_of
+from htas.planning.eligibility.budgets import BudgetLedger, max_unavailable
 from htas.planning.eligibility.migration_methods import MigrationMethods
 
 _STANDS_STILL = Carrying()
@@ -353,7 +352,7 @@ def _left(current: OpenRearrangement, snapshot: ClusterSnapshot) -> Counter[str 
         wanted = _wanted(pods)
         waiting = sum(pod.node is None and pod.created_at >= began for pod in alive)
         to_be_made = min(wanted - len(alive), len(pods) - len(alive))
-        left[service] = share_of(wanted) - max(away[service], waiting + to_be_made)
+        left[service] = max_unavailable(wanted) - max(away[service], waiting + to_be_made)
     return left
 
 
