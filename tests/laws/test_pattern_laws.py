@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
-from htas.planning.solvers.placement.master import Floor, Master, Measure, Program
+from htas.planning.solvers.placement.master import Master
+from htas.planning.solvers.placement.problem import Floor, Measure, Program
 from tests.laws.test_priority_laws import LAWS
 
 FOR_EVER, ALL = 1000.0, 10_000

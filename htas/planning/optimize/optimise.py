@@ -40,7 +40,7 @@ def optimise(
     """The best placement by priority found within the budget; at worst the present one with what fits beside it.
 
     `elapsed` is the caller's stopwatch in seconds, started when the search was asked for: building the problem counts.
-    A budget of 0 s tries what needs no search. Raises ValueError (by Budget) for negative seconds or no workers.
+    A budget of 0 s tries what needs no search. Raises ValueError (by SearchBudget) for negative seconds or no workers.
     """
     simulated = open_simulation(snapshot, policy, now)
     problem = problem_of(simulated, snapshot, policy, now)

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.placement.budget import SearchClock
-from htas.planning.solvers.placement.master import Measure, Program
+from htas.planning.solvers.placement.problem import Measure, Program
 
 MOST_VARIABLES = 100_000
 """With more, the model alone takes longer to build than a search has: 5,000 pods on 1,000 nodes would be 5 million."""

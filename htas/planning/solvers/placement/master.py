@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htas.planning.cluster.classes import Bools, Ints
+from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.placement.budget import SearchClock
 from htas.planning.solvers.placement.integers import UNBOUNDED, IntegerProgram, rounded_down
 from htas.planning.solvers.placement.patterns import Patterns, enumerate_patterns, fitting, yielding_in_vain
+from htas.planning.solvers.placement.problem import Measure, Program
 from htas.planning.solvers.placement.relaxation import Relaxation
 
 _CLOSE = 0.02
@@ -27,44 +28,6 @@ _CLOSE = 0.02
 _COLUMNS_AT_ONCE = 24
 """Columns that one pricing of all patterns adds to the relaxation: one by one, 32 like nodes took 500 pricings."""
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A linear function of a placement: Σ each[k]·x[k, j] + Σ at_home[k]·min(x[k, j], home[k, j])."""
-
-    each: Ints
-    at_home: Ints
-
-    def of(self, x: Ints, home: Ints) -> int:
-        return int(self.each @ x.sum(axis=1) + self.at_home @ np.minimum(x, home).sum(axis=1))
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """What a placement must reach at least."""
-
-    measure: Measure
-    least: int
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Part of a problem: some kinds on some nodes, what else is there already taken off `room`."""
-
-    requests: Ints
-    count: Ints
-    room: Ints
-    allowed: Bools
-    home: Ints
-    tier: Ints
-    yields: Bools
-    objective: Measure
-    floors: tuple[Floor, ...]
-
-    @property
-    def least(self) -> list[int]:
-        return [floor.least for floor in self.floors]
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The optimisation problem in integers: kinds of pods, nodes, and a placement as a matrix of counts.
+"""The optimisation problem in integers: kinds of pods, nodes, a placement as a matrix of counts, and parts of it.
 
 Sets, variables, objective and constraints are numbered as in docs/algorithms.md, "The optimiser".
 """
@@ -134,6 +134,44 @@ class PlacementProblem:
             and not self.yielded_in_vain(x).any()
             and all(used <= allowed for used, allowed in zip(self.disturbed(x), self.budgets, strict=True))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A linear function of a placement: Σ each[k]·x[k, j] + Σ at_home[k]·min(x[k, j], home[k, j])."""
+
+    each: Ints
+    at_home: Ints
+
+    def of(self, x: Ints, home: Ints) -> int:
+        return int(self.each @ x.sum(axis=1) + self.at_home @ np.minimum(x, home).sum(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What a placement must reach at least."""
+
+    measure: Measure
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Part of a problem: some kinds on some nodes, what else is there already taken off `room`."""
+
+    requests: Ints
+    count: Ints
+    room: Ints
+    allowed: Bools
+    home: Ints
+    tier: Ints
+    yields: Bools
+    objective: Measure
+    floors: tuple[Floor, ...]
+
+    @property
+    def least(self) -> list[int]:
+        return [floor.least for floor in self.floors]
 
 
 def load(x: Counts, requests: Ints) -> Ints:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints
-from htas.planning.solvers.placement.master import Floor, Measure, Program
-from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
+from htas.planning.solvers.placement.problem import Counts, Floor, Measure, PlacementProblem, Program, load
 
 
 @dataclass(frozen=True, slots=True)
