@@ -36,9 +36,7 @@ class ConsolidationSetting(Section):
 
     def model(self, *, may_shrink: bool) -> Consolidation:
         """The rules for a group; `may_shrink`: its pods keep their progress when they are moved."""
-        times = self.after, self.cool_down, self.within
-        shrinks = may_shrink and self.enabled is not False
-        return Consolidation(bool(self.enabled), self.ratio, self.min_saving, *times, shrinks)
+        return self.filled(Consolidation, enabled=bool(self.enabled), shrinks=may_shrink and self.enabled is not False)
 
 
 class CleaningSetting(Section):
@@ -158,27 +156,14 @@ class CleaningSetting(Section):
             method = MigrationMethod.CHECKPOINT if can_move else MigrationMethod.EVICT
         if workload is Workload.BATCH and method.keeps_progress:
             rules = CleaningRules.early(method)
-        return CleaningRules(
-            enabled=self.enabled,
+        return self.filled(
+            CleaningRules,
             utilization_threshold=_or(self.utilization_threshold, rules.utilization_threshold),
             underutilized_for_s=_or(self.underutilized_for, rules.underutilized_for_s),
             queue_empty_for_s=_or(self.queue_empty_for, rules.queue_empty_for_s),
             migration=method,
             migration_seconds=self.migration_time,
-            empty_release=self.empty_release,
-            empty_for_s=self.empty_for,
-            release_ahead_s=self.release_ahead,
-            delay_after_launch_s=self.delay_after_launch,
-            max_node_age_s=self.max_node_age,
-            min_kubelet_version=self.min_kubelet_version,
             max_grace_s=self.max_grace_period,
-            max_nodes_at_once=self.max_nodes_at_once,
-            min_replica_count=self.min_replica_count,
-            ignore_daemonset_utilization=self.ignore_daemonset_utilization,
-            ignore_mirror_utilization=self.ignore_mirror_utilization,
-            skip_local_storage=self.skip_local_storage,
-            skip_system_pods=self.skip_system_pods,
-            skip_custom_controller_pods=self.skip_custom_controller_pods,
             moves_services=self.move_services,
             consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
         )

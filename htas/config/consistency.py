@@ -73,7 +73,7 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
         if setting is None:
             yield from _patterns_of_unsound(document, item, offers, ("nodeGroups", i))
             continue
-        group, steps = setting.model(is_simulated=_is_simulated(document)), ("nodeGroups", i)
+        group, steps = setting.model(is_simulated=not _is_from(document, "openstack")), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
         methods.add(group.cleaning.migration)
         if not group.is_elastic:
@@ -105,35 +105,30 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
 
 def _nobody_to_watch(document: Document) -> Iterator[Problem]:
     """In the sandbox nobody else schedules: there would be nothing to recommend."""
-    provider = document.raw.get("provider")
-    is_sandbox = not isinstance(provider, dict) or "sandbox" in provider
-    if is_sandbox and document.raw.get("mode") == "recommend":
+    if _is_from(document, "sandbox") and document.raw.get("mode") == "recommend":
         what = "watches a cluster that others schedule, and the sandbox has nobody else; name another provider"
         yield Problem(document.place(("mode",)), what)
 
 
 def _nobody_to_ask(document: Document) -> Iterator[Problem]:
     """Tokens are the API server's, and the sandbox has none."""
-    provider, http = document.raw.get("provider"), document.raw.get("http")
-    is_sandbox = not isinstance(provider, dict) or "sandbox" in provider
-    if is_sandbox and isinstance(http, dict) and http.get("tokenReview") is True:
+    if _is_from(document, "sandbox") and document.at(("http", "tokenReview")) is True:
         what = "needs an API server, which the sandbox has not; write http.tokenFile"
         yield Problem(document.place(("http", "tokenReview")), what)
 
 
-def _is_simulated(document: Document) -> bool:
-    """Whether the provider's nodes are; what is unsound about the provider is told elsewhere."""
-    provider = document.raw.get("provider")
-    return not (isinstance(provider, dict) and "openstack" in provider)
+def _is_from(document: Document, provider: str) -> bool:
+    """Whether machines are this provider's; what is unsound about it is told elsewhere. None named is the sandbox."""
+    named = document.raw.get("provider")
+    return provider in named if isinstance(named, dict) else provider == "sandbox"
 
 
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
     """Methods of real nodes in the sandbox, which has none, and of simulated ones where there are none."""
-    provider, method = document.raw.get("provider"), group.cleaning.migration
-    what = None
-    if isinstance(provider, dict) and "openstack" in provider and method is MigrationMethod.CHECKPOINT:
+    method, what = group.cleaning.migration, None
+    if _is_from(document, "openstack") and method is MigrationMethod.CHECKPOINT:
         what = "is for simulated nodes; for machines of openstack write evict, replace, kubelet-checkpoint or command"
-    elif (not isinstance(provider, dict) or "sandbox" in provider) and method in REAL:
+    elif _is_from(document, "sandbox") and method in REAL:
         what = "is for real nodes; in the sandbox write checkpoint, which models it, replace or evict"
     if what is not None:
         yield Problem(document.place((*steps, "cleaning", "migration")), what)
@@ -151,9 +146,7 @@ def _without_effect(document: Document, setting: GroupSetting, steps: Steps) -> 
 def _tokens_end_early(document: Document) -> Iterator[Problem]:
     """A machine that boots slowly, but within its time, must still be let in."""
     steps: Steps = ("provider", "openstack", "userData", "kubeadm")
-    raw: object = document.raw
-    for step in steps:
-        raw = raw.get(step) if isinstance(raw, dict) else None
+    raw = document.at(steps)
     kubeadm = parsed(KubeadmSetting, document, raw, (), []) if isinstance(raw, dict) else None
     timeouts = parsed(TimeoutsSetting, document, document.raw.get("timeouts", {}), (), [])
     if kubeadm is None or timeouts is None:

@@ -68,14 +68,4 @@ class EdgeSetting(Section):
         return gamma
 
     def model(self) -> EdgePolicy:
-        return EdgePolicy(
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            cloud_to_edge_moves=self.cloud_to_edge_moves,
-            reorder_moves=self.reorder_moves,
-            edge_to_cloud_moves=self.edge_to_cloud_moves,
-            period_s=self.period,
-            settle_s=self.settle,
-            nanos_per_hour=self.price_per_hour,
-        )
+        return self.filled(EdgePolicy, nanos_per_hour=self.price_per_hour)

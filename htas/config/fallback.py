@@ -62,15 +62,4 @@ class FallbackSetting(Section):
         return promises
 
     def model(self) -> Fallback:
-        return Fallback(
-            mode=self.mode,
-            promises=self.promises,
-            after_s=self.after,
-            budget_s=self.budget,
-            share=self.share,
-            engine=self.engine,
-            workers=self.workers,
-            pause_s=self.pause,
-            new_pods=self.new_pods,
-            patience_s=self.patience,
-        )
+        return self.filled(Fallback)

@@ -23,6 +23,7 @@ from htas.config.values import (
     Switch,
     Text,
     Units,
+    each_once,
 )
 from htas.model.edge import Tier
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy, ShapePoint
@@ -72,10 +73,7 @@ class SchedulingSetting(Section):
     @field_validator("resources")
     @classmethod
     def _each_once(cls, resources: tuple[ScoredResource, ...]) -> tuple[ScoredResource, ...]:
-        names = [resource.name for resource in resources]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} is there more than once; give it one weight")
+        each_once((resource.name for resource in resources), "give it one weight")
         return resources
 
     @field_validator("shape")
@@ -222,15 +220,10 @@ class GroupSetting(LimitsSetting):
 
     def model(self, *, is_simulated: bool) -> NodeGroup:
         """The group as it is planned for; `is_simulated`: of a provider whose nodes are (ProviderSetting)."""
-        return NodeGroup(
-            name=self.name,
-            workload=self.workload,
-            flavours=self.flavours,
-            min_nodes=self.min_nodes,
-            tier=self.tier,
+        return self.filled(
+            NodeGroup,
             is_elastic=self.elastic or self.tier is Tier.CLOUD,
             limits=self.limits(),
-            labels=self.labels,
             taints=tuple(taint.model() for taint in self.taints),
             packing=self.scheduling.model(self.workload),
             autoscaling=self.autoscaling.algorithm,

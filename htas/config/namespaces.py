@@ -58,11 +58,9 @@ class NamespaceLimitSetting(Section):
         return self
 
     def model(self) -> NamespaceLimit:
-        return NamespaceLimit(
-            self.names,
-            self.max_cpu,
-            self.max_price_per_hour,
-            self.max_pins,
-            self.max_pinned_price_per_hour,
-            self.pinned_for,
+        return self.filled(
+            NamespaceLimit,
+            max_cpu_m=self.max_cpu,
+            max_nanos_per_hour=self.max_price_per_hour,
+            max_pinned_nanos_per_hour=self.max_pinned_price_per_hour,
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
@@ -22,27 +22,19 @@ from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Switch, Text
+from htas.config.values import Name, Nanos, OneOf, Real, Seconds, Section, Source, Switch, Text, each_once
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
 
 
-class ProviderSetting(Section):
+class ProviderSetting(OneOf):
     """Where machines come from: exactly one."""
 
+    chooses: ClassVar[str] = "provider"
     sandbox: SandboxSetting | None = Field(default=None, description="The embedded world: cluster and cloud in one.")
     kwok: KwokSetting | None = Field(default=None, description="Machines simulated by KWOK in a real cluster.")
     openstack: OpenStackSetting | None = Field(default=None, description="Machines from OpenStack Nova.")
-
-    @model_validator(mode="after")
-    def _is_one(self) -> ProviderSetting:
-        stated = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(stated) != 1:
-            names = " or ".join(type(self).model_fields)
-            what = f"names {' and '.join(stated)}" if stated else "names no provider"
-            raise ValueError(f"{what}; write one, {names}")
-        return self
 
     @property
     def chosen(self) -> SandboxSetting | KwokSetting | OpenStackSetting:
@@ -152,8 +144,5 @@ class Configuration(Section):
     @field_validator("notices")
     @classmethod
     def _are_told_apart(cls, notices: tuple[NoticeSetting, ...]) -> tuple[NoticeSetting, ...]:
-        names = [notice.name for notice in notices]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} is there more than once; give each receiver a name of its own")
+        each_once((notice.name for notice in notices), "give each receiver a name of its own")
         return notices

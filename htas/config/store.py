@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from htas.config.values import Count, Seconds, Section, Switch, Text, Units, WholeSeconds, shown
+from htas.config.values import Count, OneOf, Seconds, Section, Switch, Text, Units, WholeSeconds, shown
 from htas.model.record import DAY_S, Retention
 
 _HOST = re.compile(r"\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+")
@@ -147,17 +147,9 @@ class CassandraSetting(Section):
         return self.replication or {self.local_datacenter: 3}
 
 
-class StoreSetting(Section):
+class StoreSetting(OneOf):
     """Where the journal and the history are kept: exactly one."""
 
+    chooses: ClassVar[str] = "store"
     sqlite: SqliteSetting | None = Field(default=None, description="A file on this machine: nothing to install.")
     cassandra: CassandraSetting | None = Field(default=None, description="A shared store, for several daemons.")
-
-    @model_validator(mode="after")
-    def _is_one(self) -> StoreSetting:
-        stated = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(stated) != 1:
-            names = " or ".join(type(self).model_fields)
-            what = f"names {' and '.join(stated)}" if stated else "names no store"
-            raise ValueError(f"{what}; write one, {names}")
-        return self

@@ -36,7 +36,7 @@ class CyclesSetting(Section):
         return longest
 
     def model(self) -> Cycles:
-        return Cycles(self.scheduling, self.autoscaling, self.cleaning, self.batch_idle, self.batch_max)
+        return self.filled(Cycles)
 
 
 class TimeoutsSetting(Section):
@@ -80,17 +80,7 @@ class TimeoutsSetting(Section):
         return longest
 
     def model(self) -> Timeouts:
-        return Timeouts(
-            launch_s=self.launch,
-            registration_s=self.registration,
-            ready_s=self.ready,
-            drain_s=self.drain,
-            eviction_s=self.eviction,
-            missing_s=self.missing,
-            release_s=self.release,
-            backoff_initial_s=self.backoff_initial,
-            backoff_max_s=self.backoff_max,
-        )
+        return self.filled(Timeouts)
 
 
 class RunLengthsSetting(Section):
@@ -113,4 +103,4 @@ class RunLengthsSetting(Section):
     )
 
     def model(self) -> RunLengths:
-        return RunLengths(self.default, self.learn, self.quantile, self.min_runs, self.half_life)
+        return self.filled(RunLengths)

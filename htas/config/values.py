@@ -7,11 +7,13 @@ Python numbers come only from defaults, which are in the model's units already.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import msgspec
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from htas.config.names import (
@@ -42,6 +44,7 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 LONGEST_S = 3650 * 86400
 MOST = 2**60
 """Amounts stay below it: sums over thousands of nodes are then still far from overflowing where it could matter."""
@@ -51,6 +54,37 @@ class Section(BaseModel):
     """A part of the configuration: unknown keys are refused, keys are in camelCase."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    def filled(self, kind: type[_Struct], **others: Any) -> _Struct:
+        """A struct of the model with what the settings of its fields' names say; a time, `drain` here, is `drain_s`
+        there. `others` are its fields that have another name here, or another form.
+        """
+        fields = ((field, field.removesuffix("_s")) for field in kind.__struct_fields__ if field not in others)
+        stated = {field: getattr(self, name) for field, name in fields if name in type(self).model_fields}
+        return kind(**stated, **others)
+
+
+class OneOf(Section):
+    """A choice: exactly one of the keys."""
+
+    chooses: ClassVar[str]
+    """What is chosen, for messages."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        names = type(self).model_fields
+        stated = [name for name in names if getattr(self, name) is not None]
+        if len(stated) != 1:
+            what = f"names {' and '.join(stated)}" if stated else f"names no {self.chooses}"
+            raise ValueError(f"{what}; write one, {' or '.join(names)}")
+        return self
+
+
+def each_once(names: Iterable[str], advice: str) -> None:
+    """Raises ValueError, with what to do, for a name that is there twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{name} is there more than once; {advice}")
 
 
 def shown(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from htas.config.values import Count, LabelValue, NodeKey, NodeName, Section, Text
+from htas.config.values import Count, LabelValue, NodeKey, NodeName, Section, Text, each_once
 from htas.model.volumes import CINDER_ZONE_LABEL, TopologyLabel, VolumeRules
 
 
@@ -38,10 +38,7 @@ class VolumesSetting(Section):
     @field_validator("topology")
     @classmethod
     def _each_once(cls, labels: tuple[TopologySetting, ...]) -> tuple[TopologySetting, ...]:
-        keys = [label.key for label in labels]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f"{key} is there more than once; write all its zones in one entry")
+        each_once((label.key for label in labels), "write all its zones in one entry")
         return labels
 
     def model(self) -> VolumeRules:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 
 import msgspec
 
@@ -61,8 +60,7 @@ def contenders(catalogue: Catalogue | None = None) -> dict[str, Contender]:
         Contender(HTAS_MIX, "HTAS, paper's cycles, cheapest mix", with_cheapest_mix(paper), plan),
         Contender(HTAS_DEFAULT_MIX, "HTAS, cheapest mix", with_cheapest_mix(default), plan),
     )
-    baselines = (make(catalogue) for make in _BASELINES.values())
-    return {each.name: each for each in (*ours, *baselines, *_printed_otherwise(catalogue))}
+    return {each.name: each for each in (*ours, *_baselines(catalogue))}
 
 
 @cache
@@ -90,79 +88,43 @@ def with_cheapest_mix(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, groups=groups)
 
 
-def _default_kubernetes(catalogue: Catalogue) -> Contender:
-    title, settings = "default Kubernetes", default_kubernetes.settings(catalogue)
-    return Contender("default-kubernetes", title, settings, default_kubernetes.plan, AT_ONCE, evicts_services=True)
+def _baselines(catalogue: Catalogue) -> list[Contender]:
+    """Others as they are shipped, as a good operator sets them, and the paper as it is printed."""
+    autoscaler, packed = cluster_autoscaler.settings(catalogue), karpenter.settings(catalogue)
+    quick = well_set.quick_stratus(catalogue)
+    of_services = partial(Contender, evicts_services=True)
+    return [
+        of_services(
+            "default-kubernetes",
+            "default Kubernetes",
+            default_kubernetes.settings(catalogue),
+            default_kubernetes.plan,
+            AT_ONCE,
+        ),
+        of_services("cluster-autoscaler", "Cluster Autoscaler 1.37", autoscaler, cluster_autoscaler.plan, AT_ONCE),
+        of_services("coca", "COCA", coca.settings(catalogue), coca.plan, AT_ONCE),
+        Contender("stratus", "Stratus", stratus.settings(catalogue), stratus.plan, AT_ONCE),
+        of_services("karpenter", "Karpenter-like", packed, karpenter.plan),
+        _tuned_autoscaler("cluster-autoscaler-tuned", "Cluster Autoscaler, tuned", autoscaler),
+        of_services("karpenter-pinned", "Karpenter-like, jobs pinned", packed, karpenter.plan, pins_jobs=True),
+        Contender("stratus-20s", "Stratus every 20 s", quick, stratus.plan, AT_ONCE),
+        Contender(AS_PRINTED, "the paper as printed", as_printed.settings(catalogue), as_printed.plan),
+        *(
+            Contender(f"{AS_PRINTED}/{name}", f"the paper as printed, but {title}", policy, planner)
+            for name, (title, policy, planner) in readings(catalogue).items()
+        ),
+    ]
 
 
-def _cluster_autoscaler(catalogue: Catalogue) -> Contender:
-    title, settings = "Cluster Autoscaler 1.37", cluster_autoscaler.settings(catalogue)
-    return Contender("cluster-autoscaler", title, settings, cluster_autoscaler.plan, AT_ONCE, evicts_services=True)
-
-
-def _coca(catalogue: Catalogue) -> Contender:
-    return Contender("coca", "COCA", coca.settings(catalogue), coca.plan, AT_ONCE, evicts_services=True)
-
-
-def _stratus(catalogue: Catalogue) -> Contender:
-    return Contender("stratus", "Stratus", stratus.settings(catalogue), stratus.plan, AT_ONCE)
-
-
-def _karpenter(catalogue: Catalogue) -> Contender:
-    title, settings = "Karpenter-like", karpenter.settings(catalogue)
-    return Contender("karpenter", title, settings, karpenter.plan, EVENT_STAGES, evicts_services=True)
-
-
-def _tuned_autoscaler(catalogue: Catalogue) -> Contender:
-    title, settings = "Cluster Autoscaler, tuned", cluster_autoscaler.settings(catalogue)
-    return Contender(
-        "cluster-autoscaler-tuned", title, settings, well_set.tuned_plan, AT_ONCE, evicts_services=True, pins_jobs=True
-    )
-
-
-def _pinned_karpenter(catalogue: Catalogue) -> Contender:
-    title, settings = "Karpenter-like, jobs pinned", karpenter.settings(catalogue)
-    return Contender(
-        "karpenter-pinned", title, settings, karpenter.plan, EVENT_STAGES, evicts_services=True, pins_jobs=True
-    )
-
-
-def _quick_stratus(catalogue: Catalogue) -> Contender:
-    return Contender("stratus-20s", "Stratus every 20 s", well_set.quick_stratus(catalogue), stratus.plan, AT_ONCE)
+def _tuned_autoscaler(name: str, title: str, policy: Policy) -> Contender:
+    return Contender(name, title, policy, well_set.tuned_plan, AT_ONCE, evicts_services=True, pins_jobs=True)
 
 
 def tuned_to(catalogue: Catalogue, flavour: str) -> Contender:
     """Cluster Autoscaler, tuned, with one flavour that its operator has chosen for the work."""
-    return replace(
-        _tuned_autoscaler(catalogue),
-        name="cluster-autoscaler-one",
-        title="Cluster Autoscaler, tuned, one flavour",
-        policy=well_set.one_flavour(catalogue, flavour),
-    )
-
-
-def _as_printed(catalogue: Catalogue) -> Contender:
-    return Contender(AS_PRINTED, "the paper as printed", as_printed.settings(catalogue), as_printed.plan)
-
-
-def _printed_otherwise(catalogue: Catalogue) -> list[Contender]:
-    return [
-        Contender(f"{AS_PRINTED}/{name}", f"the paper as printed, but {title}", policy, planner)
-        for name, (title, policy, planner) in readings(catalogue).items()
-    ]
+    policy = well_set.one_flavour(catalogue, flavour)
+    return _tuned_autoscaler("cluster-autoscaler-one", "Cluster Autoscaler, tuned, one flavour", policy)
 
 
 WELL_SET = ("cluster-autoscaler-tuned", "karpenter-pinned", "stratus-20s")
 """Baselines as a good operator sets them: the fairest that HTAS is held against (`tools.bench.money`)."""
-
-_BASELINES: Mapping[str, Callable[[Catalogue], Contender]] = {
-    "default-kubernetes": _default_kubernetes,
-    "cluster-autoscaler": _cluster_autoscaler,
-    "coca": _coca,
-    "stratus": _stratus,
-    "karpenter": _karpenter,
-    "cluster-autoscaler-tuned": _tuned_autoscaler,
-    "karpenter-pinned": _pinned_karpenter,
-    "stratus-20s": _quick_stratus,
-    AS_PRINTED: _as_printed,
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -173,52 +174,26 @@ def _without_bundling(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, groups=(one,))
 
 
+def _with(**settings: Any) -> Callable[[Policy], Policy]:
+    """A policy with other settings."""
+    return lambda policy: msgspec.structs.replace(policy, **settings)
+
+
+def _cleaned_with(**rules: Any) -> Callable[[Policy], Policy]:
+    """A policy whose groups are cleaned by other rules."""
+
+    def change(group: NodeGroup) -> NodeGroup:
+        return msgspec.structs.replace(group, cleaning=msgspec.structs.replace(group.cleaning, **rules))
+
+    return lambda policy: each_group(policy, change)
+
+
 def _without_time_bins(policy: Policy) -> Policy:
     return each_group(policy, lambda group: msgspec.structs.replace(group, packing=Packing(PackingAlgorithm.BFD)))
 
 
-def _without_zero_bin(policy: Policy) -> Policy:
-    """No work waits for nodes that are about to end theirs."""
-    return msgspec.structs.replace(policy, max_wait_for_capacity_s=0.0)
-
-
-def _without_rescheduling(policy: Policy) -> Policy:
-    """Only nodes that have become empty by themselves are given back: no use is low enough to be cleaned."""
-    return each_group(
-        policy,
-        lambda group: msgspec.structs.replace(
-            group, cleaning=msgspec.structs.replace(group.cleaning, utilization_threshold=0.0)
-        ),
-    )
-
-
-def _without_cleaner(policy: Policy) -> Policy:
-    """No node is ever given back."""
-    return each_group(
-        policy,
-        lambda group: msgspec.structs.replace(group, cleaning=msgspec.structs.replace(group.cleaning, enabled=False)),
-    )
-
-
-def _without_look_ahead(policy: Policy) -> Policy:
-    """Machines are bought for work that waits already."""
-    return msgspec.structs.replace(policy, look_ahead_s=0.0)
-
-
-def _without_gathering(policy: Policy) -> Policy:
-    """Batch work without room is bought for at once."""
-    return msgspec.structs.replace(policy, gather_s=0.0)
-
-
-def _with_consolidation(policy: Policy) -> Policy:
-    """Sets of nodes are replaced by cheaper ones. Jobs of minutes: looked at every two, not every fifteen."""
-    rules = Consolidation(enabled=True, after_s=120.0, cool_down_s=120.0)
-    return each_group(
-        policy,
-        lambda group: msgspec.structs.replace(
-            group, cleaning=msgspec.structs.replace(group.cleaning, consolidation=rules)
-        ),
-    )
+QUICK_CONSOLIDATION = Consolidation(enabled=True, after_s=120.0, cool_down_s=120.0)
+"""Sets of nodes are replaced by cheaper ones. Jobs of minutes: looked at every two, not every fifteen."""
 
 
 def each_group(policy: Policy, change: Callable[[NodeGroup], NodeGroup]) -> Policy:
@@ -229,13 +204,18 @@ SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
     # Rules by name: in words, and the policy changed.
     "no-bundling": ("one group for all work", _without_bundling),
     "no-time-bins": ("without time bins", _without_time_bins),
-    "no-zero-bin": ("without the 0-bin", _without_zero_bin),
-    "no-rescheduling": ("without rescheduling", _without_rescheduling),
-    "no-cleaner": ("without the cleaner", _without_cleaner),
-    "no-look-ahead": ("without looking ahead", _without_look_ahead),
-    "no-gathering": ("without gathering", _without_gathering),
+    # No work waits for nodes that are about to end theirs.
+    "no-zero-bin": ("without the 0-bin", _with(max_wait_for_capacity_s=0.0)),
+    # Only nodes that have become empty by themselves are given back: no use is low enough to be cleaned.
+    "no-rescheduling": ("without rescheduling", _cleaned_with(utilization_threshold=0.0)),
+    # No node is ever given back.
+    "no-cleaner": ("without the cleaner", _cleaned_with(enabled=False)),
+    # Machines are bought for work that waits already.
+    "no-look-ahead": ("without looking ahead", _with(look_ahead_s=0.0)),
+    # Batch work without room is bought for at once.
+    "no-gathering": ("without gathering", _with(gather_s=0.0)),
     "cheapest-mix": ("with the cheapest mix", with_cheapest_mix),
-    "consolidation": ("with consolidation", _with_consolidation),
+    "consolidation": ("with consolidation", _cleaned_with(consolidation=QUICK_CONSOLIDATION)),
 }
 
 

@@ -161,39 +161,37 @@ _SCALARS = (
 
 def write_results(results: Results, timings: Sequence[Timing], folder: Path) -> None:
     """Write the files of a folder, which is made where it is missing; files of the same names are replaced."""
+    write_common(results, results.runs, _SCALARS, timings, folder)
+    samples = (
+        [run.policy, run.pattern, run.seed, *msgspec.structs.astuple(sample)]
+        for run in results.runs
+        for sample in run.samples
+    )
+    write_table(folder / SAMPLES, ("policy", "pattern", "seed", *Sample.__struct_fields__), samples)
+
+
+def write_common(
+    results: msgspec.Struct,
+    runs: Iterable[msgspec.Struct],
+    columns: Sequence[str],
+    timings: Iterable[Timing],
+    folder: Path,
+) -> None:
+    """What the folder of every experiment holds: results, a line with these columns for each run, and timings."""
     folder.mkdir(parents=True, exist_ok=True)
     encoded = msgspec.json.format(msgspec.json.encode(results), indent=1)
     (folder / RESULTS).write_bytes(encoded + b"\n")
-    write_table(folder / RUNS, _SCALARS, ([cell(getattr(run, name)) for name in _SCALARS] for run in results.runs))
-    fields = Sample.__struct_fields__
-    write_table(
-        folder / SAMPLES,
-        ("policy", "pattern", "seed", *fields),
-        (
-            [run.policy, run.pattern, str(run.seed), *(cell(getattr(sample, name)) for name in fields)]
-            for run in results.runs
-            for sample in run.samples
-        ),
-    )
-    names = Timing.__struct_fields__
-    write_table(folder / TIMINGS, names, ([cell(getattr(timing, name)) for name in names] for timing in timings))
+    write_table(folder / RUNS, columns, ([getattr(run, column) for column in columns] for run in runs))
+    write_table(folder / TIMINGS, Timing.__struct_fields__, map(msgspec.structs.astuple, timings))
 
 
-class _Named(msgspec.Struct):
+class Named(msgspec.Struct):
+    """Of any experiment's results the name alone."""
+
     experiment: str
 
 
-def experiment_in(folder: Path) -> str:
-    """The name of the experiment whose results a folder holds; raises ResultsError where there are none."""
-    return decoded(folder, _Named).experiment
-
-
-def read_results(folder: Path) -> Results:
-    """The results in a folder; raises ResultsError where there are none."""
-    return decoded(folder, Results)
-
-
-def decoded(folder: Path, kind: type[_Kind]) -> _Kind:
+def read_results(folder: Path, kind: type[_Kind]) -> _Kind:
     """A folder's results in a form; raises ResultsError where they are not of it, or not there."""
     path = folder / RESULTS
     try:
@@ -206,14 +204,14 @@ def decoded(folder: Path, kind: type[_Kind]) -> _Kind:
         raise ResultsError(f"{path}: is not the results of an experiment: {error}") from error
 
 
-def write_table(path: Path, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+def write_table(path: Path, header: Sequence[str], lines: Iterable[Iterable[Any]]) -> None:
     """Write a CSV file; one of that name is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(lines)
+        writer.writerows(map(_cell, line) for line in lines)
 
 
-def cell(value: Any) -> str:
+def _cell(value: Any) -> str:
     """Floats to a millionth, so that a file reads well; everything else as it is."""
     return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

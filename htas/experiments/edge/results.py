@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.experiments.edge.scenarios import EDGE_NODES, GB, MIB, SERVICES
-from htas.experiments.results import RESULTS, RUNS, TIMINGS, Timing, cell, decoded, write_table
+from htas.experiments.results import Timing, write_common, write_table
 
 EDGE = "edge"
 SERVICES_FILE = "services.csv"
@@ -87,26 +87,13 @@ _COLUMNS = (
 
 def write_edge_results(results: EdgeResults, timings: Sequence[Timing], folder: Path) -> None:
     """Write the files of a folder, which is made where it is missing; files of the same names are replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
-    encoded = msgspec.json.format(msgspec.json.encode(results), indent=1)
-    (folder / RESULTS).write_bytes(encoded + b"\n")
-    write_table(folder / RUNS, _COLUMNS, ([cell(getattr(run, name)) for name in _COLUMNS] for run in results.runs))
-    write_table(
-        folder / SERVICES_FILE,
-        ("policy", "scenario", "seed", *ServiceOver.__struct_fields__),
-        (
-            [run.policy, run.scenario, str(run.seed), *map(cell, msgspec.structs.astuple(service))]
-            for run in results.runs
-            for service in run.services
-        ),
+    write_common(results, results.runs, _COLUMNS, timings, folder)
+    services = (
+        [run.policy, run.scenario, run.seed, *msgspec.structs.astuple(service)]
+        for run in results.runs
+        for service in run.services
     )
-    names = Timing.__struct_fields__
-    write_table(folder / TIMINGS, names, ([cell(getattr(timing, name)) for name in names] for timing in timings))
-
-
-def read_edge_results(folder: Path) -> EdgeResults:
-    """The results in a folder; raises ResultsError where there are none of this experiment."""
-    return decoded(folder, EdgeResults)
+    write_table(folder / SERVICES_FILE, ("policy", "scenario", "seed", *ServiceOver.__struct_fields__), services)
 
 
 # What no scheduler can exceed: the most pods of the four services that the edge nodes hold at once.

@@ -5,18 +5,17 @@ Results of the edge experiment have a form and a chapter of their own (htas.expe
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from htas.experiments.edge.results import EDGE, EdgeResults, read_edge_results
+from htas.experiments.edge.results import EDGE, EdgeResults
 from htas.experiments.report import tables
 from htas.experiments.report.edge import writing as edge
 from htas.experiments.report.edge.figures import draw_edge
 from htas.experiments.report.figures import CAPTIONS, draw_all
-from htas.experiments.results import RESULTS, Results, ResultsError, experiment_in, read_results
+from htas.experiments.results import RESULTS, Named, Results, ResultsError, read_results, write_table
 
 REPORT, SAVINGS = "report.md", "savings.csv"
 ABLATION, TRACE = "ablation", "trace"
@@ -34,7 +33,9 @@ def read_all(folder: Path) -> list[Results | EdgeResults]:
 
 
 def _read(place: Path) -> Results | EdgeResults:
-    return read_edge_results(place) if experiment_in(place) == EDGE else read_results(place)
+    if read_results(place, Named).experiment == EDGE:
+        return read_results(place, EdgeResults)
+    return read_results(place, Results)
 
 
 def write_report(folder: Path, into: Path) -> list[Path]:
@@ -77,12 +78,8 @@ def _kind(results: Results) -> str:
 
 
 def _write_savings(found: Sequence[Results], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(tables.SavingLine.__struct_fields__)
-        for results in found:
-            if _kind(results) != ABLATION:
-                writer.writerows(msgspec.structs.astuple(line) for line in tables.saving_lines(results))
+    lines = (line for results in found if _kind(results) != ABLATION for line in tables.saving_lines(results))
+    write_table(path, tables.SavingLine.__struct_fields__, map(msgspec.structs.astuple, lines))
 
 
 def _text(found: Sequence[Results | EdgeResults], figures: Mapping[str, Sequence[Path]], into: Path) -> str:

@@ -14,7 +14,7 @@ import htas
 from htas.cli.console import InputError
 from htas.cli.experiment_commands import seeds_named
 from htas.experiments.designs import EXPERIMENTS, design
-from htas.experiments.results import read_results
+from htas.experiments.results import Results, read_results
 from htas.experiments.workloads.table import read_workload
 from tests.unit.cli.test_commands import htas_says
 
@@ -45,7 +45,7 @@ def test_a_workload_of_ones_own_is_played_by_the_policies_asked_for(tmp_path: Pa
     )
     said = htas_says("experiment", "run", "paper", *words)
     assert said.exit_code == 0, said.output
-    results = read_results(to)
+    results = read_results(to, Results)
     assert (results.policies, results.patterns, results.currency) == (("stratus", "htas"), ("mine",), "USD")
     assert [(run.finished, run.tasks, run.note) for run in results.runs] == [(2, 3, ""), (2, 3, "")]
     assert sorted(path.name for path in to.iterdir()) == ["results.json", "runs.csv", "samples.csv", "timings.csv"]
@@ -61,7 +61,7 @@ def test_it_is_billed_by_a_price_list_of_ones_own(tmp_path: Path) -> None:
         words += ["--policy", policy]
     said = htas_says("experiment", "run", "paper", *words)
     assert said.exit_code == 0, said.output
-    results = read_results(to)
+    results = read_results(to, Results)
     assert (results.currency, results.seeds) == ("EUR", (11,))
     assert [run.cost * 10 % 1 for run in results.runs] == [0, 0, 0]  # a minute costs 0.1
     assert all(run.finished == 2 for run in results.runs)
@@ -164,7 +164,7 @@ def test_what_was_played_is_kept_when_interrupted(tmp_path: Path, sign: signal.S
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, env=here)
     assert ended.returncode == 1, ended.stderr
     assert "interrupted" in ended.stderr and "Traceback" not in ended.stderr
-    assert 2 <= len(read_results(to).runs) < 10_000
+    assert 2 <= len(read_results(to, Results).runs) < 10_000
 
 
 @pytest.mark.parametrize(

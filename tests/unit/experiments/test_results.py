@@ -40,7 +40,7 @@ RESULTS = Results("paper", "USD", ("htas", "stratus"), ("stable",), (1, 2), (mad
 def test_results_are_read_as_they_were_written_and_twice_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         write_results(RESULTS, [Timing("htas", "stable", 1, 2.0, 10, 1.5, 0.25)], tmp_path / folder)
-    assert read_results(tmp_path / "one") == RESULTS
+    assert read_results(tmp_path / "one", Results) == RESULTS
     for name in ("results.json", "runs.csv", "samples.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -84,4 +84,4 @@ def test_a_folder_without_results_is_told(content: bytes | None, message: str, t
     if content is not None:
         (tmp_path / "results.json").write_bytes(content)
     with pytest.raises(ResultsError, match=message):
-        read_results(tmp_path)
+        read_results(tmp_path, Results)

@@ -10,14 +10,7 @@ from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.experiments.edge.contenders import edge_contenders
-from htas.experiments.edge.results import (
-    EDGE,
-    EdgeResults,
-    EdgeRun,
-    ServiceOver,
-    read_edge_results,
-    write_edge_results,
-)
+from htas.experiments.edge.results import EDGE, EdgeResults, EdgeRun, ServiceOver, write_edge_results
 from htas.experiments.edge.scenarios import DEVIATIONS, MEANS, SCENARIOS, SERVICES
 from htas.experiments.report.drawing import styled
 from htas.experiments.report.edge import tables, writing
@@ -32,7 +25,7 @@ from htas.experiments.report.edge.statistics import (
     played,
 )
 from htas.experiments.report.edge.writing import missing
-from htas.experiments.results import Timing
+from htas.experiments.results import Timing, read_results
 
 RATIOS = {"kubedsm": 0.84, "k8s": 0.70, "bef": 0.68, "cf": 0.30}
 """Of invented runs: service a has a tenth more, d a tenth less; seed 2 has 0.02 more than seed 1."""
@@ -62,7 +55,7 @@ def reported(results: EdgeResults, folder: Path) -> tuple[str, set[str]]:
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     results = invented("kubedsm", "k8s")
     write_edge_results(results, [], tmp_path)
-    assert read_edge_results(tmp_path) == results
+    assert read_results(tmp_path, EdgeResults) == results
     lines = (tmp_path / "runs.csv").read_text().splitlines()
     assert len(lines) == 1 + len(results.runs)
     assert lines[1] == "kubedsm,1.1_0.4,1,0.79,0.9,0.84,0.95,0.070711,16,3,20"
