@@ -40,7 +40,7 @@ def approvals_view(found: ApprovalsReport) -> RenderableType:
         return Text("nothing waits for a word: this daemon runs in another mode than approve")
     if not found.items:
         return Text("nothing waits for a word")
-    view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=frozenset({"pods"}))
+    view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=("pods",))
     for item in found.items:
         when = ago(item.since, found.now) if out.is_terminal else instant_text(item.since)
         what = f"{item.kind} {item.subject}: {item.why}"

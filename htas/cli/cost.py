@@ -34,8 +34,7 @@ def cost_view(report: CostReport) -> RenderableType:
     whole = float(report.total)
     if not whole:
         return Text("nothing was billed in this window")
-    view = table(report.by.value, report.currency, "")
-    view.columns[1].justify = "right"
+    view = table(report.by.value, report.currency, "", right=(report.currency,))
     for part in report.parts:
         share = float(part.amount) / whole
         view.add_row(part.key, part.amount, f"{bar(share, 12)} {share:4.0%}")
@@ -61,9 +60,8 @@ def _pinned_line(report: CostReport) -> str:
 
 def _pinned_view(report: CostReport) -> RenderableType:
     """Who keeps pods where they are, and for how much an hour of the machines they are on."""
-    view = table("pinned by", "pods", f"{report.currency}/h", "for", "passed over")
-    for column in view.columns[1:]:
-        column.justify = "right"
+    figures = "pods", f"{report.currency}/h", "for", "passed over"
+    view = table("pinned by", *figures, right=figures)
     for each in report.pinned:
         since = age(max(0.0, report.now - each.since)) if each.pods else ""
         price = price_text(each.nanos_per_hour)

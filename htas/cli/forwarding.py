@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, TypeVar
+from typing import IO, Generic, TypeVar
 
 import msgspec
 
@@ -119,10 +119,6 @@ def _port_of(container: _Container) -> int | None:
     return next((port.container_port for port in container.ports if port.name == PORT), None)
 
 
-class _Workloads(msgspec.Struct, frozen=True):
-    items: Sequence[_Workload]
-
-
 class _Condition(msgspec.Struct, frozen=True):
     type: str
     status: str
@@ -143,10 +139,6 @@ class _Pod(msgspec.Struct, frozen=True):
         return is_said and self.metadata.deletion_timestamp is None
 
 
-class _Pods(msgspec.Struct, frozen=True):
-    items: Sequence[_Pod]
-
-
 class _Holder(msgspec.Struct, frozen=True, rename="camel"):
     holder_identity: str | None = None
 
@@ -156,15 +148,15 @@ class _Lease(msgspec.Struct, frozen=True):
     spec: _Holder
 
 
-class _Leases(msgspec.Struct, frozen=True):
-    items: Sequence[_Lease]
-
-
 class _Secret(msgspec.Struct, frozen=True):
     data: Mapping[str, str] = {}
 
 
 T = TypeVar("T")
+
+
+class _List(msgspec.Struct, Generic[T], frozen=True):
+    items: Sequence[T]
 
 
 # How it is found, and forwarded to.
@@ -186,7 +178,7 @@ def forwarded(address: str, *, wants_token: bool) -> Forwarded:
 def _workload(namespace: str, release: str) -> tuple[_Workload, _Container, int]:
     """What runs a release's daemons, their container and its port. The chart's Service is called as the former."""
     chosen = f"app.kubernetes.io/instance={release}"
-    for workload in _asked(_Workloads, "get", "deployments,statefulsets", "-n", namespace, "-l", chosen).items:
+    for workload in _asked(_List[_Workload], "get", "deployments,statefulsets", "-n", namespace, "-l", chosen).items:
         container = workload.daemon
         port = _port_of(container) if container is not None else None
         if container is not None and port is not None:
@@ -197,14 +189,14 @@ def _workload(namespace: str, release: str) -> tuple[_Workload, _Container, int]
 def _leading(workload: _Workload, namespace: str) -> str:
     """The daemon's pod; of several that are Ready the one whose name a lease bears: a stand-by knows of no plan."""
     labels = ",".join(f"{key}={value}" for key, value in sorted(workload.spec.selector.match_labels.items()))
-    found = _asked(_Pods, "get", "pods", "-n", namespace, "-l", labels).items
+    found = _asked(_List[_Pod], "get", "pods", "-n", namespace, "-l", labels).items
     ready = [pod.metadata.name for pod in found if pod.is_ready]
     if not ready:
         names = " ".join(sorted(pod.metadata.name for pod in found)) or "there is none"
         raise TransientError(f"no daemon is Ready in {namespace}: {names}; kubectl -n {namespace} describe pods")
     if len(ready) == 1:
         return ready[0]
-    leases = _asked(_Leases, "get", "leases", "-n", namespace).items
+    leases = _asked(_List[_Lease], "get", "leases", "-n", namespace).items
     ours = (lease for lease in leases if lease.metadata.name.startswith(LEASES))
     holders = {(lease.spec.holder_identity or "").partition("_")[0] for lease in ours}
     leader = next((name for name in ready if name in holders), None)

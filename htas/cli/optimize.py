@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from htas.cli.console import InputError
-from htas.cli.plan_view import limited, table
+from htas.cli.tables import listed
 from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
@@ -139,7 +139,8 @@ def optimum_view(
         )
     text.append("".join(f"\n{said}" for said in _said_of(out)), style="dim")
     parts: list[RenderableType] = [text]
-    parts += [made for made in (_tiers(found, snapshot), _shifts(found), _seats(found)) if made is not None]
+    seats = listed("Placed", ("pod", "node"), [(seat.pod, seat.node) for seat in found.seats])
+    parts += [made for made in (_tiers(found, snapshot), _shifts(found), seats) if made is not None]
     return Group(*parts)
 
 
@@ -170,15 +171,10 @@ def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | 
         )
         for tier in found.tiers
     ]
-    return limited(
-        table("\nBy priority", "priority", "pods", "placed now", "then", "bound", "stay", "move", "fewest moves"), rows
-    )
+    columns = "priority", "pods", "placed now", "then", "bound", "stay", "move", "fewest moves"
+    return listed("By priority", columns, rows)
 
 
 def _shifts(found: Rearrangement) -> RenderableType | None:
     rows = [(shift.pod, shift.source, shift.target or "nowhere (waits)", shift.method) for shift in found.moves]
-    return limited(table("\nLeave their nodes", "pod", "from", "to", "how"), rows)
-
-
-def _seats(found: Rearrangement) -> RenderableType | None:
-    return limited(table("\nPlaced", "pod", "node"), [(seat.pod, seat.node) for seat in found.seats])
+    return listed("Leave their nodes", ("pod", "from", "to", "how"), rows)

@@ -9,14 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from htas.cli.tables import LiteralTable
+from htas.cli.tables import listed
 from htas.documents.words import counted, hourly
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
-
-ROWS = 20
-"""Rows of a table before the rest is counted only."""
 
 
 def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> RenderableType:
@@ -74,23 +71,6 @@ def _least(plan: Plan) -> str:
     return f"{least}; this is {cost.gap:.1%} above"
 
 
-def table(title: str, *columns: str) -> Table:
-    table = LiteralTable(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def limited(filled: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
-    for row in rows[:ROWS]:
-        filled.add_row(*row)
-    if len(rows) > ROWS:
-        filled.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
-    return filled if rows else None
-
-
 def _launches(plan: Plan) -> Table | None:
     counts = Counter((item.group, item.flavour, item.zone or "-", item.nanos_per_hour) for item in plan.launches)
     pods: Counter[tuple[str, str, str, int]] = Counter()
@@ -99,26 +79,26 @@ def _launches(plan: Plan) -> Table | None:
     rows = [
         (str(count), key[1], key[0], key[2], hourly(key[3]), str(pods[key])) for key, count in sorted(counts.items())
     ]
-    return limited(table("\nBuy", "machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
+    return listed("Buy", ("machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
 
 
 def _binds(plan: Plan) -> Table | None:
     rows = [(item.pod, item.node, "bind") for item in plan.bind]
     rows += [(item.pod, item.node, item.why) for item in plan.nominate]
-    return limited(table("\nPlace", "pod", "node", "how"), rows)
+    return listed("Place", ("pod", "node", "how"), rows)
 
 
 def _preemptions(plan: Plan) -> Table | None:
     rows = [(item.pod, item.source, item.beneficiary) for item in plan.preempt]
-    return limited(table("\nPreempt", "pod", "on node", "for"), rows)
+    return listed("Preempt", ("pod", "on node", "for"), rows)
 
 
 def _suggestions(plan: Plan) -> Table | None:
     instead = plan.instead_of_buying
-    title = "\nMove, for the edge" if instead is None else "\nMove, instead of buying more"
+    title = "Move, for the edge" if instead is None else "Move, instead of buying more"
     moves = plan.suggest if instead is None else instead.moves
     rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in moves]
-    return limited(table(title, "pod", "from", "to", "by"), rows)
+    return listed(title, ("pod", "from", "to", "by"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:
@@ -127,14 +107,14 @@ def _removals(plan: Plan) -> Table | None:
         (item.node, item.reason.value, item.message, str(moves[item.node]), hourly(item.savings_nanos_per_hour))
         for item in plan.remove
     ]
-    return limited(table("\nRelease", "node", "reason", "why", "pods move", "saves/h"), rows)
+    return listed("Release", ("node", "reason", "why", "pods move", "saves/h"), rows)
 
 
 def _unplaced(plan: Plan) -> Table | None:
     counts = Counter((item.reason.value, item.message) for item in plan.unplaced)
     first = {(item.reason.value, item.message): item.pod for item in reversed(plan.unplaced)}
     rows = [(str(count), first[key], key[0], key[1]) for key, count in counts.most_common()]
-    return limited(table("\nWaiting", "pods", "such as", "reason", "why"), rows)
+    return listed("Waiting", ("pods", "such as", "reason", "why"), rows)
 
 
 def _kept(plan: Plan) -> Table | None:
@@ -146,4 +126,4 @@ def _kept(plan: Plan) -> Table | None:
         (str(len(names)), names[0] if len(names) == 1 else f"{names[0]} …", *key)
         for key, names in sorted(nodes.items(), key=lambda item: (-len(item[1]), item[1]))
     ]
-    return limited(table("\nKept", "nodes", "such as", "reason", "why"), rows)
+    return listed("Kept", ("nodes", "such as", "reason", "why"), rows)

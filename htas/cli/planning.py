@@ -35,7 +35,6 @@ from htas.profiler.run_lengths import LearnedRunLengths
 
 DOUBTED = "do not believe these figures"
 """How an answer begins that is worked out from half a dump."""
-LONG_AGO_S = 10 * 365 * 86_400.0
 
 
 def snapshot_of(
@@ -59,7 +58,10 @@ def snapshot_and_ended(
         warn(empty)
     snapshot = _with_pins_that_count(snapshot, loaded.policy)
     _warn_of_storage(snapshot, loaded.policy)
-    return (_steady(snapshot) if steady else snapshot), ended
+    if steady:
+        memory = Memory.of_long_ago(snapshot.cluster.nodes, snapshot.taken_at)
+        snapshot = msgspec.structs.replace(snapshot, memory=memory)
+    return snapshot, ended
 
 
 def _with_pins_that_count(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnapshot:
@@ -218,9 +220,3 @@ def the_rest(dump: Dump, path: Path) -> str:
 def instant_in(at: str | None, dump: Dump) -> float:
     """The dump's present: as stated, or the newest instant in it, so that the same dump gives the same plan."""
     return instant_of(at, "--at") if at is not None else dump.newest.at
-
-
-def _steady(snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    since = snapshot.taken_at - LONG_AGO_S
-    names = {node.name: since for node in snapshot.cluster.nodes}
-    return msgspec.structs.replace(snapshot, memory=Memory(names, names, since))

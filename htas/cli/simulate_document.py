@@ -98,32 +98,27 @@ def _rule(rule: RuleCost, answer: WhatIfAnswer) -> dict[str, Any]:
     return {
         "rule": rule.rule,
         "remedy": rule.remedy,
-        "pods": rule.pods,
-        "nodes": rule.nodes,
-        "liftedPackingSavesPerHour": price_text(rule.packing_nanos),
-        "liftedBuyingAnewSavesPerHour": price_text(rule.anew_nanos),
         **_lifted(rule, answer),
     }
 
 
+def _rule_set(each: RuleSet, answer: WhatIfAnswer) -> dict[str, Any]:
+    return {"rules": list(each.rules), **_lifted(each, answer)}
+
+
 def _lifted(each: RuleCost | RuleSet, answer: WhatIfAnswer) -> dict[str, Any]:
-    """What the cluster costs then, in the cheaper of both ways, and how much less than after consolidation."""
+    """Whom that lets go, what the cluster costs then, in the cheaper of both ways, and how much less than after
+    consolidation.
+    """
     saves = answer.consolidated.nanos_per_hour - each.after_nanos
     return {
-        "pricePerHour": price_text(each.after_nanos),
-        "savesMorePerHour": price_text(saves),
-        "savesMorePerMonth": price_text(a_month(saves)),
-    }
-
-
-def _rule_set(each: RuleSet, answer: WhatIfAnswer) -> dict[str, Any]:
-    return {
-        "rules": list(each.rules),
         "pods": each.pods,
         "nodes": each.nodes,
         "liftedPackingSavesPerHour": price_text(each.packing_nanos),
         "liftedBuyingAnewSavesPerHour": price_text(each.anew_nanos),
-        **_lifted(each, answer),
+        "pricePerHour": price_text(each.after_nanos),
+        "savesMorePerHour": price_text(saves),
+        "savesMorePerMonth": price_text(a_month(saves)),
     }
 
 

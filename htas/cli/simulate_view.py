@@ -12,7 +12,7 @@ from htas.cli.bars import bar
 from htas.cli.simulate import Simulated
 from htas.cli.simulate_document import a_month, presumed
 from htas.cli.simulate_notes import MANY, ROWS, notes
-from htas.cli.tables import Bullet, LiteralTable
+from htas.cli.tables import Bullet, table
 from htas.documents.words import (
     NOTHING_AS_IT_IS,
     NOTHING_TO_SAVE,
@@ -123,26 +123,10 @@ def _named(lift: RuleCost | RuleSet) -> str:
     return f"{', '.join(first)} and {last}" if len(first) < MANY else f"{len(lift.rules)} rules"
 
 
-def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
-    """A table with a title; the columns in `right` are figures, those in `names` are not folded."""
-    made = LiteralTable(
-        title=f"\n{title}", title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
-    )
-    for column in columns:
-        is_figure = column in right
-        made.add_column(
-            column,
-            justify="right" if is_figure else "left",
-            no_wrap=is_figure or column in names,
-            overflow="fold",
-        )
-    return made
-
-
 def _stages(answer: WhatIfAnswer, *, is_wide: bool) -> Table:
     figures = ("nodes", "moved", "per hour", "per month", "saves/month", "less by")
     columns = ("", *figures, " ") if is_wide else ("", *figures)
-    table = _titled(f"What it costs, in {answer.currency}", *columns, right=figures, names=("",))
+    view = table(*columns, title=f"\nWhat it costs, in {answer.currency}", right=figures, unfolded=(*figures, ""))
     now = answer.now.nanos_per_hour
     for name, mix in (
         ("now", answer.now),
@@ -152,20 +136,20 @@ def _stages(answer: WhatIfAnswer, *, is_wide: bool) -> Table:
         saved = now - mix.nanos_per_hour
         row = [name, str(mix.nodes), str(mix.moves) if mix is not answer.now else "", *_priced(mix.nanos_per_hour)]
         row += [cents(a_month(saved)), share(saved, now)] if mix is not answer.now else ["", ""]
-        table.add_row(*row, *_bars(mix.nanos_per_hour, now, is_wide), style="bold" if "cons" in name else "")
+        view.add_row(*row, *_bars(mix.nanos_per_hour, now, is_wide), style="bold" if "cons" in name else "")
     least = ["lower bound", "", "", *_priced(answer.bound_nanos), "", share(now - answer.bound_nanos, now)]
-    table.add_row(*least, *_bars(answer.bound_nanos, now, is_wide), style="dim")
+    view.add_row(*least, *_bars(answer.bound_nanos, now, is_wide), style="dim")
     for name, free in (("nothing held, packed", answer.free_packed), ("nothing held, anew", answer.free)):
         if answer.held:
             saved = now - free.nanos_per_hour
             row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
             row += [cents(a_month(saved)), share(saved, now)]
-            table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
+            view.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
     if answer.held:
         bound = ["nothing held, lower bound", "", "", *_priced(answer.free_bound_nanos)]
         bound += ["", share(now - answer.free_bound_nanos, now)]
-        table.add_row(*bound, *_bars(answer.free_bound_nanos, now, is_wide), style="dim")
-    return table
+        view.add_row(*bound, *_bars(answer.free_bound_nanos, now, is_wide), style="dim")
+    return view
 
 
 def _priced(nanos: int) -> tuple[str, str]:
@@ -179,17 +163,17 @@ def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
 def _machines(answer: WhatIfAnswer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
     figures = ("price/h", "now", "packed", "consolidated", "nothing held, anew")
-    table = _titled("Machines", "flavour", *figures, "to do", right=figures, names=("flavour",))
+    view = table("flavour", *figures, "to do", title="\nMachines", right=figures, unfolded=(*figures, "flavour"))
     prices = {worth.name: worth.nanos_per_hour for worth in answer.worths}
     for flavour in sorted({name for mix in stages for name in mix.flavours}, key=lambda name: (prices[name], name)):
         counts = [mix.flavours.get(flavour, 0) for mix in stages]
-        table.add_row(
+        view.add_row(
             flavour,
             hourly(prices[flavour]),
             *(str(n) if n else "·" for n in counts),
             _change(counts[0], counts[2]),
         )
-    return table
+    return view
 
 
 def _change(before: int, after: int) -> str:
@@ -214,18 +198,18 @@ LIFTED = ("pods", "nodes", "packed/h", "anew/h", "saves/month")
 
 def _rules(answer: WhatIfAnswer) -> Table:
     """Prices rather than savings of packing and of buying: what is saved has one base, the cheaper of both today."""
-    title = "What each rule costs: the price were it alone lifted, and what more that saves"
-    table = _titled(title, "rule", *LIFTED, "such as", right=LIFTED, names=("rule",))
-    table.add_row("none lifted", "", "", *_both(answer.packed.nanos_per_hour, answer.anew.nanos_per_hour), "", "")
+    title = "\nWhat each rule costs: the price were it alone lifted, and what more that saves"
+    view = table("rule", *LIFTED, "such as", title=title, right=LIFTED, unfolded=(*LIFTED, "rule"))
+    view.add_row("none lifted", "", "", *_both(answer.packed.nanos_per_hour, answer.anew.nanos_per_hour), "", "")
     for rule in answer.rules:
         counts = str(rule.pods) if rule.pods else "·", str(rule.nodes) if rule.nodes else "·"
         figures, is_idle = _figures(answer, rule), not (rule.packing_nanos or rule.anew_nanos)
-        table.add_row(rule.rule, *counts, *figures, rule.such_as, style="dim" if is_idle else "")
+        view.add_row(rule.rule, *counts, *figures, rule.such_as, style="dim" if is_idle else "")
     if len(answer.rules) > 1:
         prices = _both(answer.free_packed.nanos_per_hour, answer.free.nanos_per_hour)
         more = answer.consolidated.nanos_per_hour - answer.free.nanos_per_hour
-        table.add_row("all of them", "", "", *prices, cents(a_month(more)), "", style="bold")
-    return table
+        view.add_row("all of them", "", "", *prices, cents(a_month(more)), "", style="bold")
+    return view
 
 
 def _both(packed: int, anew: int) -> tuple[str, str]:
@@ -251,20 +235,20 @@ def _remedies(answer: WhatIfAnswer) -> RenderableType:
 
 
 def _sets(answer: WhatIfAnswer) -> Table:
-    title = "What rules cost together: the price were all of a set lifted; no fewer of them save as much"
-    table = _titled(title, "rules", *LIFTED, right=LIFTED)
+    title = "\nWhat rules cost together: the price were all of a set lifted; no fewer of them save as much"
+    view = table("rules", *LIFTED, title=title, right=LIFTED, unfolded=LIFTED)
     for each in answer.sets:
-        table.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *_figures(answer, each))
-    return table
+        view.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *_figures(answer, each))
+    return view
 
 
 def _held(answer: WhatIfAnswer) -> Table:
     figures = ("price/h", "pods")
     total = sum(held.nanos_per_hour for held in answer.held)
-    title = f"Nodes of today that would stay beside what is bought anew: {hourly(total)} {answer.currency}/h"
-    table = _titled(title, "node", "flavour", *figures, "because", right=figures)
-    _limited(table, [_held_row(held) for held in answer.held], "-o json lists all")
-    return table
+    title = f"\nNodes of today that would stay beside what is bought anew: {hourly(total)} {answer.currency}/h"
+    view = table("node", "flavour", *figures, "because", title=title, right=figures, unfolded=figures)
+    _limited(view, [_held_row(held) for held in answer.held], "-o json lists all")
+    return view
 
 
 def _held_row(held: HeldNode) -> tuple[str, ...]:
@@ -288,12 +272,12 @@ def _worths(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     if not used:
         return
     figures = ("price/h", "in the mix", "mix without it/h", "worth/h", "worth/month")
-    title = "What each flavour is worth: the cheapest mix with it and without it, were nothing held"
-    table = _titled(title, "flavour", *figures, right=figures, names=("flavour",))
+    title = "\nWhat each flavour is worth: the cheapest mix with it and without it, were nothing held"
+    view = table("flavour", *figures, title=title, right=figures, unfolded=(*figures, "flavour"))
     for worth in used:
         figures_of = str(worth.in_mix), hourly(worth.without_nanos), *_worth(worth, answer)
-        table.add_row(worth.name, hourly(worth.nanos_per_hour), *figures_of, style="" if worth.worth_nanos else "dim")
-    yield table
+        view.add_row(worth.name, hourly(worth.nanos_per_hour), *figures_of, style="" if worth.worth_nanos else "dim")
+    yield view
     error = used[0].error_nanos
     if any(_is_lost(worth, answer) for worth in used):
         said = f"<{hourly(error)}: asked with all flavours, the search finds so much less than the best"
@@ -322,11 +306,12 @@ def _choices(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     if not answer.choices:
         return
     figures = ("nodes", "per hour", "saves/month", "above all")
-    table = _titled("If you offered only …, were nothing held", "flavours", *figures, "", right=figures)
+    title = "\nIf you offered only …, were nothing held"
+    view = table("flavours", *figures, "", title=title, right=figures, unfolded=figures)
     for choice in answer.choices:
         above = choice.nanos_per_hour - answer.offered.nanos_per_hour
         saved = answer.now.nanos_per_hour - choice.nanos_per_hour
-        table.add_row(
+        view.add_row(
             ", ".join(choice.flavours),
             str(choice.nodes),
             hourly(choice.nanos_per_hour),
@@ -337,8 +322,8 @@ def _choices(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     count, all_of_them = len(answer.worths), answer.offered
     saved = answer.now.nanos_per_hour - all_of_them.nanos_per_hour
     row = str(all_of_them.nodes), hourly(all_of_them.nanos_per_hour), cents(a_month(saved))
-    table.add_row(f"all {count}", *row, _stuck(answer.offered_stuck), style="dim")
-    yield table
+    view.add_row(f"all {count}", *row, _stuck(answer.offered_stuck), style="dim")
+    yield view
 
 
 def _stuck(nodes: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import StringIO
 
 import msgspec
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,8 @@ from htas.cli.console import LiteralConsole, out
 from htas.cli.forms import Export
 from htas.model.shown import literal, literal_json
 
+ROWS = 20
+"""Rows of a list before the rest is counted only."""
 WIDEST = 100_000
 """Columns of a pipe or file: no window folds them."""
 
@@ -63,12 +65,28 @@ class LiteralTable(Table):
         super().add_row(*shown, style=style, end_section=end_section)
 
 
-def table(*columns: str, right: frozenset[str] = frozenset()) -> Table:
-    """A table without lines; `right` are columns of numbers."""
-    made = LiteralTable(header_style="dim", box=None, pad_edge=False)
+def table(
+    *columns: str, title: str | None = None, right: Collection[str] = (), unfolded: Collection[str] = UNFOLDED
+) -> Table:
+    """A table without lines; `right` are columns of numbers, and those that are `unfolded` stand on one line."""
+    made = LiteralTable(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
+    )
     for column in columns:
-        justify: JustifyMethod = "right" if column in right else "left"
-        made.add_column(column, overflow="fold", no_wrap=column in UNFOLDED, justify=justify)
+        is_right = column in right
+        made.add_column(column, overflow="fold", no_wrap=column in unfolded, justify="right" if is_right else "left")
+    return made
+
+
+def listed(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | None:
+    """The first rows under a title, and how many more there are; None where there are none."""
+    if not rows:
+        return None
+    made = table(*columns, title=f"\n{title}", unfolded=())
+    for row in rows[:ROWS]:
+        made.add_row(*row)
+    if len(rows) > ROWS:
+        made.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
     return made
 
 

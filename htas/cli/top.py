@@ -78,7 +78,7 @@ def screen(present: PresentCluster, width: int, *, is_terminal: bool) -> Rendera
     has_bars = is_terminal and width >= WITH_BARS
     groups, pods = ["group"] if has_groups else [], ["pods"] if has_pods else []
     names = ["node", *groups, "flavour", "cpu", "memory", *pods, "age", "price/h", "state"]
-    view = table(*names, right=frozenset({"cpu", "memory", "pods", "age", "price/h"}))
+    view = table(*names, right=("cpu", "memory", "pods", "age", "price/h"))
     for line in present.lines:
         view.add_row(
             line.node,

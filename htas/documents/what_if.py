@@ -193,7 +193,9 @@ def simulated(
     counts = decides_who_waits(change) if counts_bought is None else counts_bought
     today, (grown, policy) = policy, changed(view, policy, change)
     _refuse_too_much(view, grown, change)
-    made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
+    made = plan(
+        ClusterSnapshot(now, grown, memory=Memory.of_long_ago(view.nodes, now), expects_more=False), policy, now
+    )
     after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
     held = holding(present)
@@ -325,13 +327,6 @@ def _rules(present: AdoptedCluster, held: Sequence[Held]) -> list[Lifted]:
         for lift in lifts(present, held)
     ]
     return sorted(found, key=lambda each: (-each.nodes, each.rule))
-
-
-def _long_ago(view: ClusterView, now: float) -> Memory:
-    """As if the cluster had been like this for long enough for every rule."""
-    since = now - 10 * 365 * 86_400.0
-    names = {node.name: since for node in view.nodes}
-    return Memory(names, names, since)
 
 
 def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[ClusterView, Policy]:

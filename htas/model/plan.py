@@ -35,6 +35,10 @@ class NodeRemoval(msgspec.Struct, frozen=True):
     savings_nanos_per_hour: int
     message: str = ""
 
+    @property
+    def why(self) -> str:
+        return self.message or self.reason.value
+
 
 class UnplacedPod(msgspec.Struct, frozen=True):
     """`nodes` counts kube-scheduler's words over the nodes that refused it."""

@@ -136,6 +136,12 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.namespace}/{self.template or f'{self.owner.kind}/{self.owner.name}'}"
 
     @property
+    def maker(self) -> str:
+        """What makes pods like it: `Deployment/web`; a pod without a controller is its own."""
+        owned = f"{self.owner.kind}/{self.owner.name}" if self.owner is not None else f"Pod/{self.name}"
+        return self.template or owned
+
+    @property
     def is_daemon(self) -> bool:
         """Whether it belongs to its node and ends with it: a DaemonSet's, or of another controller that says so."""
         return (self.owner is not None and self.owner.kind == "DaemonSet") or self.disruption.get(

@@ -25,6 +25,13 @@ class Launch(msgspec.Struct, frozen=True):
     replaces: tuple[str, ...] = ()
     """Nodes that it replaces, with the other machines that name them: they are emptied once all are Ready."""
 
+    @property
+    def purpose(self) -> str:
+        """In words: for how many pods, or else why."""
+        if not self.pods:
+            return self.why
+        return "for 1 pod" if len(self.pods) == 1 else f"for {len(self.pods)} pods"
+
 
 class Release(msgspec.Struct, frozen=True):
     """A node that is closed and emptied, and the claim of the machine that is given back then."""

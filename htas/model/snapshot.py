@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -84,6 +84,9 @@ class AwaitedMachine(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str = ""
 
 
+LONG_S = 10 * 365 * 86_400.0
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
@@ -107,6 +110,13 @@ class Memory(msgspec.Struct, frozen=True):
     """By the owner of pods that wait what was bought for them."""
     lapses: Mapping[str, Lapse] = {}
     """By node what came of the machines that were bought to take over from it."""
+
+    @classmethod
+    def of_long_ago(cls, nodes: Iterable[Node], now: float) -> Memory:
+        """As if the cluster had been like this for long enough for every rule."""
+        since = now - LONG_S
+        names = {node.name: since for node in nodes}
+        return cls(names, names, since)
 
 
 ENDED_KEPT = 1000

@@ -8,8 +8,7 @@ import msgspec
 
 from htas.model.money import price_text
 from htas.model.outcomes import Action, Outcome
-from htas.model.plan import NodeRemoval, Plan
-from htas.model.proposals import Launch
+from htas.model.plan import Plan
 from htas.model.record import CycleRecord
 
 
@@ -54,26 +53,16 @@ def _planned(plan: Plan) -> dict[tuple[Action, str], tuple[str, int]]:
     currency = plan.cost.currency
     launches = {
         (Action.LAUNCH, item.claim): (
-            f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h {_purpose(item)}",
+            f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h {item.purpose}",
             item.nanos_per_hour,
         )
         for item in plan.launches
     }
     removals = {
         (Action.DRAIN, item.node): (
-            f"{_reason(item)}, saves {price_text(item.savings_nanos_per_hour)} {currency}/h",
+            f"{item.why}, saves {price_text(item.savings_nanos_per_hour)} {currency}/h",
             item.savings_nanos_per_hour,
         )
         for item in plan.remove
     }
     return {**launches, **removals}
-
-
-def _purpose(launch: Launch) -> str:
-    if not launch.pods:
-        return launch.why
-    return "for 1 pod" if len(launch.pods) == 1 else f"for {len(launch.pods)} pods"
-
-
-def _reason(removing: NodeRemoval) -> str:
-    return removing.message or removing.reason.value

@@ -86,7 +86,7 @@ def stay_of(pod: Pod, node: Node, now: float) -> Run:
         uid=pod.uid,
         node=node.name,
         kind=pod.kind,
-        owner=pod.template or (f"{pod.owner.kind}/{pod.owner.name}" if pod.owner is not None else f"Pod/{pod.name}"),
+        owner=pod.maker,
         image=pod.image,
         cpu_m=pod.requests.cpu_m,
         memory_bytes=pod.requests.memory_bytes,

@@ -140,7 +140,7 @@ class Chronicle:
             if launch is not None:
                 decision = msgspec.structs.replace(
                     decision,
-                    why=_purpose(launch) if is_done else outcome.message,
+                    why=(launch.purpose or "for work that is expected") if is_done else outcome.message,
                     group=launch.group,
                     flavour=launch.flavour,
                     pods=len(launch.pods),
@@ -150,19 +150,13 @@ class Chronicle:
             elif removing is not None:
                 decision = msgspec.structs.replace(
                     decision,
-                    why=(removing.message or removing.reason.value) if is_done else outcome.message,
+                    why=removing.why if is_done else outcome.message,
                     nanos_per_hour=removing.savings_nanos_per_hour if is_done else None,
                     claim=removing.claim,
                 )
             elif outcome.action is Action.RELEASE:
                 decision = msgspec.structs.replace(decision, claim=outcome.subject)
             yield decision
-
-
-def _purpose(launch: Launch) -> str:
-    if not launch.pods:
-        return launch.why or "for work that is expected"
-    return "for 1 pod" if len(launch.pods) == 1 else f"for {len(launch.pods)} pods"
 
 
 def _point(snapshot: ClusterSnapshot, plan: Plan) -> Point:

@@ -32,7 +32,7 @@ def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
     for removing in plan.remove:
         yield (
             (Action.DRAIN, removing.node),
-            f"{removing.message or removing.reason.value}, saves {_price(removing.savings_nanos_per_hour, plan)}",
+            f"{removing.why}, saves {_price(removing.savings_nanos_per_hour, plan)}",
         )
     for move in plan.migrate:
         yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"

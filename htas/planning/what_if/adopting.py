@@ -26,7 +26,6 @@ ADOPTED = "(present)"
 CONTROL_PLANE, OF_CONTROL_PLANE = "ControlPlane", "it is of the control plane"
 """How that cause is called beside the cleaner's, and in words."""
 _CONTROL_PLANE_KEYS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-LONG_AGO_S = 10 * 365 * 86_400.0
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 
 
@@ -104,7 +103,6 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     aside = fixed.keys() | calm.keys()
     adopted = tuple(_aside(node, policy) if node.name in aside else _adopted(node, policy) for node in view.nodes)
     present = tuple(node for node in adopted if node.group == ADOPTED)
-    since = {node.name: now - LONG_AGO_S for node in view.nodes}
     snapshot = ClusterSnapshot(
         now,
         msgspec.structs.replace(
@@ -116,7 +114,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
         models=with_driver_labels(present, view.volumes),
-        memory=Memory(since, since, now - LONG_AGO_S),
+        memory=Memory.of_long_ago(view.nodes, now),
         expects_more=False,
     )
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)

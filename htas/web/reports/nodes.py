@@ -120,7 +120,7 @@ def _item(each: Judged, picture: Picture) -> NodeItem:
         Block(
             pod.key,
             pod.kind.value if pod.is_work else "daemon",
-            owner_of(pod),
+            pod.maker,
             round(pod.requests.cpu_m / offered.cpu_m, 4) if offered.cpu_m else 0.0,
             round(pod.requests.memory_bytes / offered.memory_bytes, 4) if offered.memory_bytes else 0.0,
         )
@@ -128,11 +128,6 @@ def _item(each: Judged, picture: Picture) -> NodeItem:
     ]
     blocks.sort(key=lambda block: (block.kind == "daemon", -max(block.cpu, block.memory), block.pod))
     return NodeItem(line, each.why, each.message, blocks)
-
-
-def owner_of(pod: Pod) -> str:
-    """What makes pods like it: `Deployment/web`; a pod without a controller is its own."""
-    return pod.template or (f"{pod.owner.kind}/{pod.owner.name}" if pod.owner is not None else f"Pod/{pod.name}")
 
 
 def node_detail(picture: Picture, name: str) -> NodeDetail:
@@ -173,7 +168,7 @@ def pod_page(
         if (not waiting or pod.node is None)
         and (not namespace or pod.namespace == namespace)
         and (not node or pod.node == node)
-        and (not text or text in pod.key or text in owner_of(pod))
+        and (not text or text in pod.key or text in pod.maker)
     ]
     found.sort(key=lambda pod: pod.key)
     shown = found[offset : offset + limit]
@@ -186,7 +181,7 @@ def _pods(pods: Iterable[Pod], picture: Picture) -> list[PodItem]:
         PodItem(
             pod.key,
             pod.kind.value if pod.is_work else "daemon",
-            owner_of(pod),
+            pod.maker,
             pod.node or "",
             pod.priority,
             pod.requests.cpu_m,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from htas.cli.plan_view import limited, table
+from htas.cli.tables import listed
 from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
 from tests.unit.cli.dump import named
 from tests.unit.cli.test_simulate import answer_for, htas_says, table_of
@@ -194,7 +194,7 @@ def test_flavours_without_zones_are_a_proviso_where_work_goes_by_them(prices: Pa
 def test_tables_show_brackets_of_messages_as_they_stand() -> None:
     """`zones: [a, b, c]` was shown as `zones: `."""
     console = Console(width=80, file=io.StringIO())
-    shown = limited(table("", "why"), [("give it `zones: [a, b, c]`",)])
+    shown = listed("", ("why",), [("give it `zones: [a, b, c]`",)])
     assert shown is not None
     console.print(shown)
     assert isinstance(console.file, io.StringIO)
