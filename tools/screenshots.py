@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from htas.cli.ui import ASKING_H, Played, serve
-from htas.cli.ui_recommended import PlayedBeside
+from htas.cli.ui import ASKING_H, serve
+from htas.cli.ui_day import Played, PlayedBeside
 from htas.model.modes import Approval
 from htas.web.seat import Seat
 

@@ -28,7 +28,6 @@ from htas.experiments.workloads.day import day
 from htas.model.moves import MigrationMethod
 from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
-from htas.sandbox.workload import Workload as Arrivals
 from htas.sandbox.world import World
 
 FRAMES_PER_S = 8
@@ -60,7 +59,7 @@ def _play_day(options: DemoOptions) -> None:
     loaded = load_configuration(options.config or config_file("htas.yaml"))
     length_s = options.hours * 3600
     work = day(options.seed, length_s=length_s)
-    world = _world(loaded, options.seed)
+    world = world_of(loaded, options.seed)
     world.load(work)
     state = DemoState(loaded.policy, work.name, world, length_s)
     with _yardstick(options, state):
@@ -74,7 +73,7 @@ def _play_trace(options: DemoOptions) -> None:
     policy = load_configuration(options.config).policy if options.config is not None else trace_policy()
     world = World(start=0.0, seed=options.seed)
     world.load(work)
-    length_s = _length_s(work)
+    length_s = work.could_end_s + TRACE_TAIL_S
     state = DemoState(policy, f"trace {work.name}", world, length_s)
     _show(state, policy, world, length_s, 0.0)
     out.print(summary_view(state))
@@ -91,12 +90,8 @@ def trace_policy() -> Policy:
     return Policy("trace", load_catalogue(config_file("flavours/openb.yaml")), (group,))
 
 
-def _length_s(work: Arrivals) -> float:
-    """Until the last task can have ended, had it waited a good while."""
-    return max(arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in work.arrivals) + TRACE_TAIL_S
-
-
-def _world(loaded: Loaded, seed: int) -> World:
+def world_of(loaded: Loaded, seed: int) -> World:
+    """A sandbox as quick and as large as configured."""
     setting = loaded.sandbox or SandboxSetting()
     return World(seed=seed, startup_s=setting.startup_delay, quota=setting.quota.model())
 

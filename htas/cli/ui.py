@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,25 +19,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.tokens import shows
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster
 from htas.cli.recognising import recognised_in
 from htas.cli.simulate import policy_of
-from htas.cli.ui_recommended import PlayedBeside
-from htas.config.loader import Loaded, load_configuration
-from htas.config.places import config_file
-from htas.config.sandbox import SandboxSetting
+from htas.cli.ui_day import Played, PlayedBeside, PlayedDay
 from htas.daemon.authorization import Guarded
-from htas.daemon.cycle import Daemon
-from htas.daemon.cycle_view import seen
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes, set_cookie
 from htas.daemon.sessions import Sessions
-from htas.daemon.virtual import VirtualDriver
-from htas.execution.ports import Ports
-from htas.experiments.workloads.day import day
 from htas.model.modes import Approval
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept
@@ -46,8 +36,6 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
-from htas.ports import StorePort
-from htas.sandbox.world import World
 from htas.web.api import api_routes
 from htas.web.pages import page_routes
 from htas.web.seat import DUMP, Seat, Seen
@@ -56,8 +44,6 @@ from htas.web.sent import RequestRefusedError
 LOOPBACK = "127.0.0.1"
 ENTER = "/assets/enter"
 """Beside the files that anybody may load: it shows nothing, and takes a secret once."""
-STEP_S = 20.0
-"""Virtual time between two looks at the clock of the wall."""
 
 
 @dataclass(slots=True)
@@ -224,49 +210,6 @@ HOURS, ASKING_H = 10.0, 244 / 60
 """How much of the day is played at once: of `mode: approve` until after a burst, when five proposals wait."""
 
 
-class Played:
-    """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched.
-
-    With `approval` whatever would disturb running pods waits for a word, which the pages' reader may say.
-    """
-
-    def __init__(self, seed: int, hours: float, speed: float, approval: Approval | None = None) -> None:
-        loaded = load_configuration(config_file("htas.yaml"))
-        policy = msgspec.structs.replace(loaded.policy, approval=approval)
-        self._world = _world(loaded, seed)
-        self._store = SqliteStore(":memory:")
-        world = self._world
-        ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self._store, world.announcer)
-        self._daemon = Daemon(ports, policy)
-        self._driver = VirtualDriver(world, self._daemon)
-        self._hours, self._speed = hours, speed
-        self.seat = Seat("demo", lambda: policy, self._reading, world.clock.now)
-        self.seat.approvals = self._daemon.approvals
-        self._daemon.listeners.append(lambda result: self.seat.observe(seen(result, self._daemon)))
-
-    @contextmanager
-    def _reading(self) -> Iterator[StorePort]:
-        yield self._store
-
-    def play(self) -> None:
-        """To the hour and then on, for as long as the process lives; without a speed it stands still there."""
-        start = self._world.clock.now()
-        end = start + self._hours * 3600
-        while (now := self._world.clock.now()) < end:
-            self._driver.run_until(min(end, now + 900.0))
-        while self._speed > 0:
-            began = time.monotonic()
-            self._driver.run_until(self._world.clock.now() + STEP_S)
-            time.sleep(max(0.0, STEP_S / self._speed - (time.monotonic() - began)))
-
-
-def _world(loaded: Loaded, seed: int) -> World:
-    setting = loaded.sandbox or SandboxSetting()
-    world = World(seed=seed, startup_s=setting.startup_delay, quota=setting.quota.model())
-    world.load(day(seed))
-    return world
-
-
 def demo(
     seed: int,
     hours: float | None,
@@ -278,10 +221,9 @@ def demo(
     approve: bool = False,
 ) -> None:
     """Play the day and serve it meanwhile."""
-    played: Played | PlayedBeside
     hours = hours if hours is not None else ASKING_H if approve else HOURS
     if recommend:
-        played = PlayedBeside(seed, hours, speed)
+        played: PlayedDay = PlayedBeside(seed, hours, speed)
     else:
         played = Played(seed, hours, speed, Approval() if approve else None)
     run(played.seat, port, token_file, threading.Thread(target=played.play, name="demo", daemon=True))

@@ -250,16 +250,16 @@ class Daemon:
             self._remember_at = now + REMEMBER_AGAIN_S
             return
         self._remember_at = math.inf
-        if self._last is None and newest and newest[0].at <= now:
-            self._last = without(newest[0].snapshot, over)
+        if not newest or newest[0].at > now:
+            return
+        before, known = newest[0].snapshot, newest[0].plan.memory
+        if self._last is None:
+            self._last = without(before, over)
             self._stays.observe(self._last)
-        if newest and newest[0].at <= now:
-            before = newest[0].snapshot
-            self._moves.begin(before.move_times, newest[0].at)
-            self._retries.begin(before.failed_moves)
-            self._machines.times = before.machine_times
-            known = newest[0].plan.memory
-            self._memory = Memory(room_made=known.room_made, awaited=known.awaited, lapses=known.lapses)
+        self._moves.begin(before.move_times, newest[0].at)
+        self._retries.begin(before.failed_moves)
+        self._machines.times = before.machine_times
+        self._memory = Memory(room_made=known.room_made, awaited=known.awaited, lapses=known.lapses)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -384,14 +384,11 @@ class Daemon:
 
     def _is_news(self, result: CycleResult) -> bool:
         """Whether something was done, or other pods wait or for other reasons. One that waits for days is told once."""
-        unplaced, before = result.plan.unplaced, self._last_unplaced
+        others_wait = False
         if Stage.AUTOSCALING in result.stages:  # else the reason is only that nobody asked
-            self._last_unplaced = unplaced
-        return (
-            bool(result.outcomes)
-            or not (result.plan.is_empty or result.is_held)
-            or (unplaced != before and Stage.AUTOSCALING in result.stages)
-        )
+            others_wait = result.plan.unplaced != self._last_unplaced
+            self._last_unplaced = result.plan.unplaced
+        return bool(result.outcomes) or others_wait or not (result.plan.is_empty or result.is_held)
 
 
 def _for_planning(snapshot: ClusterSnapshot) -> ClusterSnapshot:

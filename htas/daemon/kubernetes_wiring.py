@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from htas.adapters.kubernetes.access import Access, load_access
+from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.api import ApiServer, OnCall, part
 from htas.adapters.kubernetes.cluster import KubernetesCluster
@@ -56,40 +56,81 @@ class Hooks:
     on_dropped: Callable[[int], None] = lambda count: None
 
 
-class KubernetesWorld:
-    """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these.
+class KubernetesBase:
+    """What every daemon of a real cluster has: a live view, the lease by which one of its name leads, who may ask.
 
     `namespace` is where lease, status and simulated machines are; None: where the configuration says, or we live.
     """
 
-    def __init__(self, loaded: Loaded, hooks: Hooks | None = None, namespace: str | None = None) -> None:
-        hooks = hooks or Hooks()
+    def __init__(
+        self,
+        loaded: Loaded,
+        hooks: Hooks,
+        scheduler: str,
+        namespace: str | None = None,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
         setting = loaded.settings.kubernetes
         kubeconfig = loaded.directory / setting.kubeconfig if setting.kubeconfig is not None else None
-        access = load_access(kubeconfig, setting.context, setting.connections + len(RESOURCES))
-        self.api = ApiServer(access, RateLimit(setting.requests_per_second, setting.burst), hooks.on_call)
-        # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
-        self.lease_api = ApiServer(access, RateLimit(LEASE_CALLS, 10), hooks.on_call)
-        self.reviewer = KubernetesReviewer(ApiServer(access, RateLimit(REVIEWS, 20), hooks.on_call))
-        self.namespace = namespace or setting.namespace or self.api.namespace
-        self.clock = WallClock()
-        self.cluster = KubernetesCluster(
-            self.api, loaded.policy.scheduler_name, page_size=setting.page_size, on_restart=hooks.on_restart
-        )
         self._loaded = loaded
         self._hooks = hooks
-        self.supply = self._supply(access)
-        self.moves = moves_by_method(loaded, access, self.api, self.cluster.live)
+        self._access = load_access(kubeconfig, setting.context, setting.connections + len(RESOURCES))
+        self.api = self._client(setting.requests_per_second, setting.burst, may_write)
+        # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
+        self._lease_api = self._client(LEASE_CALLS, 10)
+        self.reviewer = KubernetesReviewer(self._client(REVIEWS, 20))
+        self.namespace = namespace or setting.namespace or self.api.namespace
+        self.clock = WallClock()
+        self.cluster = KubernetesCluster(self.api, scheduler, page_size=setting.page_size, on_restart=hooks.on_restart)
         self._announcer: KubernetesAnnouncer | None = None
 
-    def _supply(self, access: Access) -> Supply:
+    def _client(self, per_second: float, burst: int, may_write: Callable[[], bool] = lambda: True) -> ApiServer:
+        return ApiServer(self._access, RateLimit(per_second, burst), self._hooks.on_call, may_write=may_write)
+
+    def watch(self) -> None:
+        self.cluster.start()
+
+    def lease(self) -> KubernetesLease:
+        """The lease by which one daemon of this cluster's name leads."""
+        return KubernetesLease(self._lease_api, self.namespace, f"htas-{self._loaded.policy.cluster}")
+
+    @property
+    def _status_name(self) -> str:
+        return f"htas-{self._loaded.policy.cluster}-status"
+
+    @property
+    def _status_path(self) -> str:
+        return f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}"
+
+    def status_document(self) -> str:
+        """What the daemon that leads has published last (`StatusBoard`); "" where nothing is, or we may not read it."""
+        with suppress(HTASError):
+            return msgspec.json.decode(self.api.get(self._status_path), type=_StatusMap).data.get("status", "")
+        return ""
+
+
+class _StatusMap(msgspec.Struct):
+    """The ConfigMap `htas-CLUSTER-status`."""
+
+    data: dict[str, str] = {}
+
+
+class KubernetesWorld(KubernetesBase):
+    """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these."""
+
+    def __init__(self, loaded: Loaded, hooks: Hooks | None = None, namespace: str | None = None) -> None:
+        super().__init__(loaded, hooks or Hooks(), loaded.policy.scheduler_name, namespace)
+        self.supply = self._supply()
+        self.moves = moves_by_method(loaded, self._access, self.api, self.cluster.live)
+
+    def _supply(self) -> Supply:
         match self._loaded.provider:
             case KwokSetting() as kwok:
                 return kwok_supply(self._loaded, kwok, self.api, self.namespace)
             case OpenStackSetting() as openstack:
                 from htas.daemon.openstack_supply import openstack_supply
 
-                return openstack_supply(self._loaded, openstack, self.api, access, self._hooks.on_cloud_call)
+                return openstack_supply(self._loaded, openstack, self.api, self._access, self._hooks.on_cloud_call)
             case _:
                 raise AssertionError("the sandbox is a cluster itself")
 
@@ -111,25 +152,10 @@ class KubernetesWorld:
         supply = self.supply
         return Ports(self.clock, self.cluster, supply.provider, self.moves, store, self._announcer, supply.join)
 
-    def lease(self) -> KubernetesLease:
-        """The lease by which one daemon of this cluster's name leads."""
-        return KubernetesLease(self.lease_api, self.namespace, f"htas-{self._loaded.policy.cluster}")
-
     def withdraw_status(self) -> None:
         """Remove the status document; gone already is done."""
         with suppress(NotFoundError):
-            self.api.delete(f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}")
-
-    def status_document(self) -> str:
-        """What the daemon that leads has published last (`StatusBoard`); "" where nothing is, or we may not read it."""
-        return published(self.api, self.namespace, self._status_name)
-
-    @property
-    def _status_name(self) -> str:
-        return f"htas-{self._loaded.policy.cluster}-status"
-
-    def watch(self) -> None:
-        self.cluster.start()
+            self.api.delete(self._status_path)
 
     def lead(self) -> None:
         self.supply.start()
@@ -164,26 +190,3 @@ class KubernetesWorld:
 def identity() -> str:
     """Who we are among the daemons of a cluster: the pod's name, or this machine's."""
     return os.environ.get("POD_NAME") or socket.gethostname()
-
-
-class _StatusMap(msgspec.Struct):
-    """The ConfigMap `htas-CLUSTER-status`."""
-
-    data: dict[str, str] = {}
-
-
-def published(api: ApiServer, namespace: str, name: str) -> str:
-    """The status document in a ConfigMap; "" where there is none, or we may not read it."""
-    with suppress(HTASError):
-        found = api.get(f"/api/v1/namespaces/{part(namespace)}/configmaps/{part(name)}")
-        return msgspec.json.decode(found, type=_StatusMap).data.get("status", "")
-    return ""
-
-
-def live_present(loaded: Loaded) -> tuple[ClusterSnapshot, str]:
-    """As `live_snapshot`, and what the daemon that leads has published last; "" if that cannot be read."""
-    world = KubernetesWorld(loaded)
-    try:
-        return world.snapshot(), world.status_document()
-    finally:
-        world.close()

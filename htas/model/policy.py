@@ -323,10 +323,8 @@ class Policy(msgspec.Struct, frozen=True):
     migration: MigrationSettings = MigrationSettings()
     edge: EdgePolicy = EdgePolicy()
     max_wait_for_capacity_s: float | None = 180.0
-    """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
-
-    Then it is also placed before batch pods that have waited less. None: as long as it takes.
-    """
+    """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same, and it is
+    placed before batch pods that have waited less. None: as long as it takes."""
     look_ahead_s: float = 120.0
     """About as long as a machine takes to come. Room is kept and bought for half of the batch work that comes in it.
 
@@ -336,20 +334,14 @@ class Policy(msgspec.Struct, frozen=True):
     packing: Packing | None = None
     """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
     gather_s: float = 40.0
-    """How long batch work that finds no room waits at most for more to be bought with it. 0: it is bought for at once.
-
-    It does so while what is expected to be saved is worth the waiting (`value`).
-    """
+    """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
+    saved is worth the waiting (`value`). 0: it is bought for at once."""
     value: Value = Value()
-
     max_rental_lengthening: float | None = 4.0
-    """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone.
-
-    None: it is put wherever there is room.
-    """
+    """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone;
+    None: wherever there is room."""
     moves_instead_of_buying: bool = True
     """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
-
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""
     approval: Approval | None = None
@@ -357,10 +349,8 @@ class Policy(msgspec.Struct, frozen=True):
 
     def limit_of(self, namespace: str) -> NamespaceLimit | None:
         """What a namespace may have of the machines that are bought; None: whatever the other limits allow."""
-        for limit in self.namespaces:
-            if any(fnmatchcase(namespace, name) for name in limit.names):
-                return limit
-        return None
+        of = (limit for limit in self.namespaces if any(fnmatchcase(namespace, name) for name in limit.names))
+        return next(of, None)
 
     def overdue(self, now: float) -> float:
         """A batch pod made at this instant or before has waited for nodes about to free for as long as it may."""

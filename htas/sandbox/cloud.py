@@ -133,23 +133,27 @@ class SandboxCloud:
             claim=claim.id,
             group=claim.group,
         )
-        self._instances[instance.id] = instance
-        self._flavours[instance.id] = flavour
-        self._nodes[instance.id] = msgspec.structs.replace(
+        node = msgspec.structs.replace(
             node,
             allocatable=flavour.allocatable,
             is_ready=False,
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
-            provider_id=f"sandbox:///{instance.id}",
             uid=f"node-{instance.id}",
             labels={**GIVEN_BY_KUBELETS, **node.labels},
             taints=(*node.taints, *self.taints),
             kubelet=self.kubelet,
         )
-        rental = Rental(instance.id, claim.id, flavour.name, flavour.nanos_per_hour, instance.created_at)
+        self._let(instance, flavour, node)
+        return instance
+
+    def _let(self, instance: Instance, flavour: Flavour, node: Node) -> None:
+        """The machine is there, with the node it is or becomes, and is paid for since it was made."""
+        self._instances[instance.id] = instance
+        self._flavours[instance.id] = flavour
+        self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
+        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
         self._rentals[instance.id] = rental
         self._ledger.rentals.append(rental)
-        return instance
 
     def _boot(self, instance_id: str, node: str, boot: Boot) -> None:
         after, startup_s = self._queue.after, self.startup_s
@@ -222,13 +226,8 @@ class SandboxCloud:
         self._instances[instance.id] = instance
 
     def add_rented(self, instance: Instance, flavour: Flavour, node: Node) -> None:
-        """A machine that runs already, with its node; it is paid for since it was made."""
-        self._instances[instance.id] = instance
-        self._flavours[instance.id] = flavour
-        self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
-        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
-        self._rentals[instance.id] = rental
-        self._ledger.rentals.append(rental)
+        """A machine that runs already, with its node."""
+        self._let(instance, flavour, node)
         self._cluster.add_node(self._nodes[instance.id])
 
     def arrange_boot(self, boot: Boot) -> None:

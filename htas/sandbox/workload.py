@@ -130,3 +130,8 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     namespaces: Mapping[str, Mapping[str, str]] = {}
     scalers: tuple[HorizontalScaler, ...] = ()
     loads: tuple[Load, ...] = ()
+
+    @property
+    def could_end_s(self) -> float:
+        """When the last of the arrivals' tasks would end, had none waited."""
+        return max(arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in self.arrivals)

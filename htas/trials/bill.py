@@ -86,11 +86,8 @@ def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sam
     tasks = sum(arrival.replicas for arrival in work.arrivals if arrival.task.runs_s is not None)
     samples = [_sample(world)]
     step_s = SAMPLE_S if last_arrival_s <= DAY_S else LONG_SAMPLE_S
-    longest_s = max(
-        arrival.task.runs_s or 0.0 for arrival in work.arrivals
-    )  # evicted just before its end, it runs again
-    could_end_s = max(arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in work.arrivals)
-    give_up_s = could_end_s + max(GIVE_UP_S, longest_s)
+    longest_s = max(arrival.task.runs_s or 0.0 for arrival in work.arrivals)
+    give_up_s = work.could_end_s + max(GIVE_UP_S, longest_s)  # evicted just before its end, it runs again
     while world.clock.now() < give_up_s:
         driver.run_until(world.clock.now() + step_s)
         samples.append(_sample(world))

@@ -20,7 +20,7 @@ from htas.web.endpoints import ENDPOINTS, PREFIX, ApiRequest, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
 from htas.web.sent import STOPPING, WHO, RequestRefusedError, as_json, sent_body
-from htas.web.shelf import Body, Shelf, body_of
+from htas.web.shelf import Body, Shelf, body_of, sent
 from htas.web.turns import Share, Turns
 
 LONGEST_BODY = 262_144
@@ -74,14 +74,14 @@ def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) ->
     if endpoint.method == "GET":
         return Route(f"{PREFIX}{endpoint.path}", answer)
 
-    async def sent(request: Request) -> Response:
+    async def posted(request: Request) -> Response:
         try:
             body = as_json(await sent_body(request, LONGEST_BODY), endpoint.body or dict)
         except RequestRefusedError as refusal:
             return refusal.response()
         return await run_in_threadpool(answer, request, body)
 
-    return Route(f"{PREFIX}{endpoint.path}", sent, methods=[endpoint.method])
+    return Route(f"{PREFIX}{endpoint.path}", posted, methods=[endpoint.method])
 
 
 def refused(error: Exception) -> Response:
@@ -101,16 +101,8 @@ def refused(error: Exception) -> Response:
 
 
 def _respond(request: Request, body: Body) -> Response:
-    headers = {
-        "ETag": body.etag,
-        "Cache-Control": "private, no-cache",
-        "Vary": "Accept-Encoding, Cookie, Authorization",
-    }
-    if request.method in ("GET", "HEAD") and body.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if body.zipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(body.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type="application/json")
-    return Response(body.plain, headers=headers, media_type="application/json")
+    headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Cookie, Authorization"}
+    return sent(request, body, headers, "application/json")
 
 
 class Events:

@@ -20,7 +20,10 @@ from htas.documents.nodes import PresentCluster, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Changes, Levers, Simulated, compared, levers, simulated
 from htas.documents.words import did_you_mean
+from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
@@ -55,6 +58,7 @@ class ApiRequest:
 
 
 Answer = Callable[[Seat, Picture, ApiRequest], Any]
+Explain = Callable[[str, ClusterSnapshot, Plan, Policy], list[str]]
 
 
 class Work(Enum):
@@ -120,14 +124,12 @@ def _plan(_: Seat, picture: Picture, asked: ApiRequest) -> Any:
     return picture.plan if is_record else plan_document(picture.plan)
 
 
-def _explain_pod(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
-    with _missing():
-        return Explained(explain_pod(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+def _explained(by: Explain) -> Answer:
+    def answer(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
+        with _missing():
+            return Explained(by(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
-
-def _explain_node(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
-    with _missing():
-        return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+    return answer
 
 
 def _history(seat: Seat, picture: Picture, asked: ApiRequest) -> HistoryReport:
@@ -158,14 +160,6 @@ def _costs(seat: Seat, picture: Picture, asked: ApiRequest) -> CostReport:
     books = books_of(seat.store(), picture.policy, window, seat.present())
     with said_in("against"):
         return cost_report(books, query.by, query.against or None)
-
-
-def _money(seat: Seat, picture: Picture, asked: ApiRequest) -> MoneyReport:
-    return money_report(seat, picture, asked.query.hours)
-
-
-def _against(seat: Seat, picture: Picture, asked: ApiRequest) -> Against:
-    return against(seat, picture, asked.query.way, asked.query.hours)
 
 
 def _decisions(seat: Seat, picture: Picture, asked: ApiRequest) -> DecisionPage:
@@ -199,10 +193,6 @@ def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport
     return approvals_report(said, approval, currency, picture.at, picture.judged_at)
 
 
-def _levers(_: Seat, picture: Picture, __: ApiRequest) -> Levers:
-    return levers(picture.snapshot.cluster, picture.policy, picture.as_it_is)
-
-
 def _simulate(_: Seat, picture: Picture, asked: ApiRequest) -> Simulated:
     found = simulated(picture.snapshot.cluster, picture.policy, picture.at, asked.body)
     return compared(found, picture.as_it_will_be if found.counts_bought else picture.as_it_is)
@@ -227,19 +217,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/pods", "Pods, a page at a time; waiting=true: those without a node", _pods, PodPage, queries.OfPods),
     Endpoint("/pods/{namespace}/{name}", "A pod, and of one that waits the flavours that refused it", _pod, PodDetail),
     Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
-    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explain_pod, Explained, queries.OfExplain),
-    Endpoint("/explain/node", "Why a node stays or goes", _explain_node, Explained, queries.OfExplain),
+    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explained(explain_pod), Explained, queries.OfExplain),
+    Endpoint("/explain/node", "Why a node stays or goes", _explained(explain_node), Explained, queries.OfExplain),
     Endpoint("/history", "What was done and why, the newest entries (limit) of the newest cycles on record (cycles)", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
-    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney, turns=Work.SHOWING),
-    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst, turns=Work.SHOWING),
+    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", lambda seat, picture, asked: money_report(seat, picture, asked.query.hours), MoneyReport, queries.OfMoney, turns=Work.SHOWING),
+    Endpoint("/against", "The same work in another way, over a window", lambda seat, picture, asked: against(seat, picture, asked.query.way, asked.query.hours), Against, queries.OfAgainst, turns=Work.SHOWING),
     Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
     Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
     Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
     Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
-    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers, turns=Work.SHOWING),
+    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", lambda _, picture, __: levers(picture.snapshot.cluster, picture.policy, picture.as_it_is), Levers, turns=Work.SHOWING),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),
 )
 # fmt: on

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.web.shelf import Body, body_of
+from htas.web.shelf import Body, body_of, sent
 
 ASSETS = "/assets/"
 POLICY = (
@@ -51,10 +51,5 @@ def page_routes() -> list[BaseRoute]:
 
 
 def _file(request: Request, name: str, body: Body) -> Response:
-    headers = {**HEADERS, "ETag": body.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-    if body.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    kind = KINDS[name[name.rfind(".") :]]
-    if body.zipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(body.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=kind)
-    return Response(body.plain, headers=headers, media_type=kind)
+    headers = {**HEADERS, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    return sent(request, body, headers, KINDS[name[name.rfind(".") :]])

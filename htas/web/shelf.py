@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from htas.web.turns import BusyError
 
 MOST = 128
@@ -36,6 +39,16 @@ class Body:
     @property
     def size(self) -> int:
         return len(self.plain) + len(self.zipped or b"")
+
+
+def sent(request: Request, body: Body, headers: dict[str, str], kind: str) -> Response:
+    """As the client takes it, compressed or not; nothing where it has that already."""
+    headers = {**headers, "ETag": body.etag}
+    if request.method in ("GET", "HEAD") and body.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if body.zipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=kind)
+    return Response(body.plain, headers=headers, media_type=kind)
 
 
 def body_of(plain: bytes) -> Body:

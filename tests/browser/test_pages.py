@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from htas.cli.ui import Played
+from htas.cli.ui_day import Played
 from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL
 from htas.model.outcomes import Action, Outcome, OutcomeStatus

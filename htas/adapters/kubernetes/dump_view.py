@@ -10,7 +10,7 @@ import msgspec
 from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire, wire_storage
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault, title
 from htas.adapters.kubernetes.instants import NEVER, Instant, newest
-from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
+from htas.adapters.kubernetes.pods import Surroundings, namespace
 from htas.adapters.kubernetes.requests import amounts
 from htas.model.nodes import Node
 from htas.model.pods import Phase, Pod
@@ -235,23 +235,19 @@ class ViewBuilder:
         return tuple(pod for pod in self._each(daemon_sets.KIND, translate, problems) if pod is not None)
 
     def _surroundings(self) -> Surroundings:
-        classes = list(self._of("PriorityClass"))
-        priorities = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
-        defaults = [priorities[raw.metadata.name] for raw in classes if raw.global_default]
         return Surroundings(
-            SYSTEM_PRIORITIES | priorities,
-            min(defaults, key=lambda each: each.value, default=PriorityClass()),  # of several, the lowest holds
-            {
+            **pods.priorities_of(list(self._of("PriorityClass"))),
+            replicas={
                 (kind, namespace(raw.metadata), raw.metadata.name): objects.replicas(kind, raw)
                 for kind in ("ReplicaSet", "ReplicationController", "StatefulSet", "Job")
                 for raw in self._of(kind)
             },
-            {
+            deadlines_s={
                 (namespace(raw.metadata), raw.metadata.name): raw.spec.active_deadline_seconds
                 for raw in self._of("Job")
                 if raw.spec.active_deadline_seconds is not None
             },
-            self._daemon_sets(),
+            daemon_sets=self._daemon_sets(),
         )
 
     def _sharing(self, pod: Pod) -> Pod:

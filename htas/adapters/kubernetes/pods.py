@@ -371,6 +371,7 @@ def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
     defaults = [told[raw.metadata.name] for raw in classes if raw.global_default]
     return {
         "priorities": SYSTEM_PRIORITIES | told,
+        # Of several, the lowest holds.
         "default_priority": min(defaults, key=lambda each: each.value, default=PriorityClass()),
     }
 

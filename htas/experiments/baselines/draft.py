@@ -14,10 +14,12 @@ from htas.model.policy import Policy
 from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.model.stages import Stage
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.place.placing import Order
+from htas.planning.planner import Planner
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 
@@ -154,6 +156,17 @@ class Draft:
             unplaced=tuple(unplaced),
             memory=memory,
         )
+
+
+def placing_by(order: Order) -> Planner:
+    """A planner that places what waits, one by one and at once, by an order; nothing is bought, moved or removed."""
+
+    def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
+        draft = Draft(snapshot, policy, now)
+        draft.leave(draft.place(draft.waiting, draft.there, order))
+        return draft.written(Memory())
+
+    return plan
 
 
 def fits_together(draft: Draft, offer: Offer, pods: Sequence[Pod]) -> list[Pod]:

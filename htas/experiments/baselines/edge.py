@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from htas.experiments.baselines.draft import Draft
+from htas.experiments.baselines.draft import Draft, placing_by
 from htas.experiments.baselines.orders import LEAST_REQUESTED
 from htas.model.edge import TIER_LABEL, Tier
 from htas.model.plan import Plan
@@ -21,7 +21,6 @@ from htas.model.stages import Stage
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.placing import Order
-from htas.planning.planner import Planner
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,6 @@ class TierFirst:
         nodes = sim.table.nodes
         is_other = [nodes[row].labels.get(TIER_LABEL) != self.tier for row in rows]
         return np.array(is_other, dtype=np.int64), *self.within.keys(sim, cls, rows)
-
-
-def by_order(order: Order) -> Planner:
-    """A planner that places what waits, one by one and at once, by an order; nothing is bought, moved or removed."""
-
-    def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
-        draft = Draft(snapshot, policy, now)
-        draft.leave(draft.place(draft.waiting, draft.there, order))
-        return draft.written(Memory())
-
-    return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +67,12 @@ def by_lot(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozen
     return draft.written(Memory())
 
 
-biggest_first = by_order(TierFirst(Tier.EDGE, BySize(biggest_first=True)))
-smallest_first = by_order(TierFirst(Tier.EDGE, BySize(biggest_first=False)))
+biggest_first = placing_by(TierFirst(Tier.EDGE, BySize(biggest_first=True)))
+smallest_first = placing_by(TierFirst(Tier.EDGE, BySize(biggest_first=False)))
 """BEF and SEF: the edge in the order of its nodes' sizes, then the cloud."""
-cloud_first = by_order(TierFirst(Tier.CLOUD, LEAST_REQUESTED))
+cloud_first = placing_by(TierFirst(Tier.CLOUD, LEAST_REQUESTED))
 """CF: the edge takes what the cloud has no room for."""
-kube_scheduler = by_order(TierFirst(Tier.EDGE, LEAST_REQUESTED))
+kube_scheduler = placing_by(TierFirst(Tier.EDGE, LEAST_REQUESTED))
 """Default Kubernetes (K8S) that prefers the edge: a taint on the cloud that repels, and affinity to edge nodes.
 
 Both are preferences (PreferNoSchedule and preferred node affinity), with weights 3 and 2 against NodeResourcesFit's 1:

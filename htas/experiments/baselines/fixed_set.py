@@ -9,24 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from htas.experiments.baselines.draft import Draft
+from htas.experiments.baselines.draft import placing_by
 from htas.experiments.baselines.orders import LEAST_REQUESTED
 from htas.model.flavours import Flavour
 from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, Node
-from htas.model.plan import Plan
-from htas.model.policy import Policy
-from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.model.stages import Stage
 from htas.sandbox.workload import Arrival
 
 HEADROOM = 1.3
 """Nodes for the peak, and for what does not fill them."""
 
 
-def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
-    draft = Draft(snapshot, policy, now)
-    draft.leave(draft.place(draft.waiting, draft.there, LEAST_REQUESTED))
-    return draft.written(Memory())
+plan = placing_by(LEAST_REQUESTED)
 
 
 def nodes_for(flavour: Flavour, arrivals: Iterable[Arrival], least: int = 2) -> tuple[Node, ...]:

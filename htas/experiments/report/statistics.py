@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, mean, variance
+from typing import TypeVar
 
 from htas.experiments.results import RunResult
+
+Number = TypeVar("Number", float, Fraction)
 
 T_975 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
@@ -35,6 +38,14 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(fmean(found), min(found), max(found))
 
 
+def half_width(values: Sequence[Number]) -> float | None:
+    """Half of a mean's 95 % interval, by Student's t over independent values; None: fewer than two."""
+    if len(values) < 2:
+        return None
+    t = T_975[min(len(values) - 1, len(T_975)) - 1]
+    return t * math.sqrt(variance(values) / len(values))
+
+
 @dataclass(frozen=True, slots=True)
 class Saving:
     """A share saved, such as 0.27, with the half width of its 95 % confidence interval (None: fewer than two seeds)."""
@@ -58,10 +69,7 @@ def paired_saving(ours: Mapping[int, int], theirs: Mapping[int, int]) -> Saving 
     shares = [1 - Fraction(ours[seed], theirs[seed]) for seed in sorted(ours) if theirs.get(seed)]
     if not shares:
         return None
-    if len(shares) == 1:
-        return Saving(shares[0], None, 1)
-    t = T_975[min(len(shares) - 1, len(T_975)) - 1]
-    return Saving(mean(shares), t * math.sqrt(variance(shares) / len(shares)), len(shares))
+    return Saving(mean(shares), half_width(shares), len(shares))
 
 
 def bills(runs: Iterable[RunResult]) -> dict[int, int]:

@@ -1,12 +1,12 @@
 // To approve: what would disturb running pods, and waits for a word.
 
 import { get, post } from "./api.js";
-import { figure, folded, h, show } from "./dom.js";
+import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
 import { clock, counted, length, money, number } from "./words.js";
 
 const NAMES = { drain: "Empty and return", replace: "Replace", preempt: "Preempt for", rearrange: "Rearrange", suggest: "Move nearer to users" };
-const node = (name) => h("a", { href: `#/approvals/node/${encodeURIComponent(name)}` }, name);
-const pod = (name) => h("a", { href: `#/approvals/pod/${name.split("/").map(encodeURIComponent).join("/")}` }, name);
+const node = (name) => nodeLink(name, "#/approvals");
+const pod = (name) => podLink(name, "#/approvals");
 /** What a question is about: nodes, a pod, or the whole cluster, which has no page of its own. */
 const subject = ({ kind, subject: name }) => (kind === "preempt" ? pod(name) : ["drain", "replace"].includes(kind) ? name.split(" ").map((each, i) => [i > 0 && ", ", node(each)]) : "");
 

@@ -1,7 +1,7 @@
 // A node or a pod from near: what it is, why it is where it is, and what would change that.
 
 import { get } from "./api.js";
-import { h, show } from "./dom.js";
+import { h, listed, nodeLink, podLink, show } from "./dom.js";
 import { blocks } from "./now.js";
 import { bytes, cores, kindOf, length, money, number, percent, spoken } from "./words.js";
 
@@ -98,18 +98,7 @@ async function node(name, from) {
       {},
       h("h3", {}, `Pods (${pods.length})`),
       pods.length
-        ? h(
-            "table",
-            { class: "list" },
-            h("thead", {}, h("tr", {}, h("th", {}, "Pod"), h("th", {}, "Kind"), h("th", { class: "n" }, "CPU"), h("th", { class: "n" }, "Memory"))),
-            h(
-              "tbody",
-              {},
-              pods.map((each) =>
-                h("tr", {}, h("td", {}, podLink(each.pod, from)), h("td", {}, each.kind), h("td", { class: "n" }, percent(each.cpu)), h("td", { class: "n" }, percent(each.memory))),
-              ),
-            ),
-          )
+        ? listed(["Pod", "Kind", ["CPU"], ["Memory"]], pods.map((each) => [podLink(each.pod, from), each.kind, percent(each.cpu), percent(each.memory)]))
         : h("p", { class: "note" }, "No pod runs on it."),
     ),
   ];
@@ -120,20 +109,15 @@ const LISTED = 200;
 
 async function namespace(name, from) {
   const found = await get("/pods", { namespace: name, limit: LISTED });
-  const rows = found.items.map((each) =>
-    h("tr", {}, h("td", {}, podLink(each.pod, from)), h("td", {}, each.node ? nodeLink(each.node, from) : `waits: ${spoken(each.reason || "no node")}`), h("td", { class: "n" }, cores(each.cpu_m)), h("td", { class: "n" }, bytes(each.memory_bytes))),
-  );
-  const titles = h("thead", {}, h("tr", {}, h("th", {}, "Pod"), h("th", {}, "Node"), h("th", { class: "n" }, "CPU"), h("th", { class: "n" }, "Memory")));
+  const place = (each) => (each.node ? nodeLink(each.node, from) : `waits: ${spoken(each.reason || "no node")}`);
+  const rows = found.items.map((each) => [podLink(each.pod, from), place(each), cores(each.cpu_m), bytes(each.memory_bytes)]);
   return [
     head("namespace", name),
     facts([["Pods now", number(found.total)], ["What it was charged", h("a", { href: "#/money/namespace" }, "by namespace")]]),
-    h("section", {}, h("h3", {}, "Pods"), rows.length ? h("table", { class: "list" }, titles, h("tbody", {}, rows)) : h("p", { class: "note" }, "None now.")),
+    h("section", {}, h("h3", {}, "Pods"), rows.length ? listed(["Pod", "Node", ["CPU"], ["Memory"]], rows) : h("p", { class: "note" }, "None now.")),
     found.total > rows.length && h("p", { class: "note" }, `${number(found.total - rows.length)} more: /api/v1/pods?namespace=${name}&offset=${rows.length}`),
   ];
 }
-
-export const podLink = (pod, from) => h("a", { href: `${from}/pod/${pod.split("/").map(encodeURIComponent).join("/")}` }, pod);
-export const nodeLink = (name, from) => h("a", { href: `${from}/node/${encodeURIComponent(name)}` }, name);
 
 async function pod(name, from) {
   const [namespace, short] = name.split("/");
@@ -156,17 +140,10 @@ async function pod(name, from) {
         "section",
         {},
         h("h3", {}, "Flavours"),
-        h(
-          "table",
-          { class: "list whole" },
-          h("thead", {}, h("tr", {}, h("th", {}, "Flavour"), h("th", {}, "Group"), h("th", { class: "n" }, "Price/h"), h("th", {}, "Would it take the pod?"))),
-          h(
-            "tbody",
-            {},
-            found.refusals.map((each) =>
-              h("tr", {}, h("td", {}, each.flavour), h("td", {}, each.group), h("td", { class: "n" }, money(each.price_per_hour)), h("td", {}, each.why ? `no: ${each.why}` : "yes")),
-            ),
-          ),
+        listed(
+          ["Flavour", "Group", ["Price/h"], "Would it take the pod?"],
+          found.refusals.map((each) => [each.flavour, each.group, money(each.price_per_hour), each.why ? `no: ${each.why}` : "yes"]),
+          "list whole",
         ),
       ),
   ];

@@ -30,6 +30,20 @@ export function show(element, ...children) {
 export const figure = (title, value, note, mood = "") =>
   h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
 
+/** The address of a node's or a pod's particulars, opened beside a page such as "#/now". */
+export const nodeAt = (name, page) => `${page}/node/${encodeURIComponent(name)}`;
+export const podAt = (name, page) => `${page}/pod/${name.split("/").map(encodeURIComponent).join("/")}`;
+export const nodeLink = (name, page) => h("a", { href: nodeAt(name, page) }, name);
+export const podLink = (name, page) => h("a", { href: podAt(name, page) }, name);
+
+/** A table of rows of cells; a title in a list, ["CPU"], heads a column of figures. */
+export function listed(titles, rows, kind = "list") {
+  const align = (title) => ({ class: Array.isArray(title) && "n" });
+  const head = titles.map((title) => h("th", { scope: "col", ...align(title) }, title));
+  const body = rows.map((cells) => h("tr", {}, cells.map((cell, i) => h("td", align(titles[i]), cell))));
+  return h("table", { class: kind }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
+}
+
 /** A list of which the first `most` are seen, and the others once somebody wants them. */
 export function folded(kind, items, { most, what }) {
   const list = h("ul", { class: kind }, items.slice(0, most));

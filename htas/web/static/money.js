@@ -2,7 +2,7 @@
 
 import { get, Refused } from "./api.js";
 import { overTime, ranked } from "./chart.js";
-import { figure, h, show } from "./dom.js";
+import { figure, h, listed, show } from "./dom.js";
 import { clock, counted, day, money, percent } from "./words.js";
 
 const WINDOWS = [[6, "6 hours"], [24, "day"], [168, "week"], [720, "30 days"]];
@@ -109,14 +109,15 @@ function spending(found, hours) {
 
 /** To a millionth, as the bills are added up: so rows come to what is told of all. */
 const exact = (value) => Number(value).toLocaleString("en", { minimumFractionDigits: 6, maximumFractionDigits: 6 });
-const amounts = (name, spent, least) => h("tr", {}, h("td", {}, name), h("td", { class: "n" }, exact(spent)), h("td", { class: "n" }, least === null ? "–" : exact(least)));
+const amounts = (name, spent, least) => [name, exact(spent), least === null ? "–" : exact(least)];
 
 const table = (items, found) =>
-  h(
-    "table",
-    { class: "list" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From (UTC)"), h("th", { scope: "col", class: "n" }, `Spent, ${found.currency}`), h("th", { scope: "col", class: "n" }, "Least possible"))),
-    h("tbody", {}, items.filter((item) => item.value).map((item) => amounts(`${day(item.since)} ${clock(item.since)}`, item.value, item.least)), amounts(h("b", {}, "together"), found.spent, found.least_since === null ? null : found.least)),
+  listed(
+    ["From (UTC)", [`Spent, ${found.currency}`], ["Least possible"]],
+    [
+      ...items.filter((item) => item.value).map((item) => amounts(`${day(item.since)} ${clock(item.since)}`, item.value, item.least)),
+      amounts(h("b", {}, "together"), found.spent, found.least_since === null ? null : found.least),
+    ],
   );
 
 function otherwise(found, others) {

@@ -1,9 +1,10 @@
 // Now: what there is and what it costs, every node filled by its pods and coloured by why it is kept.
 
 import { get } from "./api.js";
-import { figure, folded, h, settled, show } from "./dom.js";
+import { figure, folded, h, nodeAt, nodeLink, podAt, podLink, settled, show } from "./dom.js";
 import { counted, kindOf, length, money, number, percent, spoken } from "./words.js";
 
+const PAGE = "#/now";
 /** Up to so many nodes are drawn with their pods; beyond that each is a tile, and its pods are a click away. */
 const WITH_PODS = 240;
 
@@ -112,13 +113,11 @@ function figures(cluster) {
     ),
     figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
     figure("Pods running", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "whose")]),
-    figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: pod(cluster.waiting[0].such_as) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
+    figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: podAt(cluster.waiting[0].such_as, PAGE) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
     figure("CPU asked for", percent(totals.cpu), [`memory ${percent(totals.memory)} · `, h("a", { href: "#/what-if" }, "what if it were less")]),
     figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money/namespace" }, "whose")]),
   ];
 }
-
-const pod = (name) => `#/now/pod/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 /** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
 function waitFor({ totals, waiting, coming, acts }) {
@@ -147,7 +146,7 @@ function around(cluster) {
       card(
         `Pods waiting`,
         cluster.waiting.map((each) =>
-          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: pod(each.such_as) }, `such as ${each.such_as.split("/")[1]}`)),
+          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: podAt(each.such_as, PAGE) }, `such as ${each.such_as.split("/")[1]}`)),
         ),
         "reason",
       ),
@@ -165,8 +164,8 @@ function around(cluster) {
   if (cluster.leaving.length || cluster.moves.length)
     cards.push(
       card("Leaving and moving", [
-        ...cluster.leaving.map((each) => h("li", {}, h("a", { href: `#/now/node/${encodeURIComponent(each.node)}` }, each.node), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
-        ...cluster.moves.map((each) => h("li", {}, h("a", { href: pod(each.pod) }, each.pod), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
+        ...cluster.leaving.map((each) => h("li", {}, nodeLink(each.node, PAGE), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
+        ...cluster.moves.map((each) => h("li", {}, podLink(each.pod, PAGE), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
       ], "other"),
     );
   return cards.length ? cards : h("p", { class: "quiet-line" }, cluster.acts ? "Nothing waits, nothing is on its way and nothing is leaving." : "Nothing waits, and nothing would be bought.");
@@ -234,7 +233,7 @@ function bar({ node, why, message, blocks: pods }) {
   const told = `${node.node}: ${percent(node.cpu)} of cpu, ${percent(node.memory)} of memory, ${counted(node.pods, "pod")}, ${spoken(why)}`;
   return h(
     "a",
-    { class: "node", href: `#/now/node/${encodeURIComponent(node.node)}`, "data-node": node.node, "data-kind": kindOf(why), "aria-label": told, title: message },
+    { class: "node", href: nodeAt(node.node, PAGE), "data-node": node.node, "data-kind": kindOf(why), "aria-label": told, title: message },
     h("span", { class: "line" }, h("b", {}, node.node), h("span", { class: "n" }, node.price_per_hour ? money(node.price_per_hour) : "–")),
     h("span", { class: "fill" }, blocks(pods)),
     h("span", { class: "line small" }, h("span", { class: "why" }, spoken(why)), h("span", { class: "n flavour" }, node.flavour)),
@@ -256,7 +255,7 @@ function tiled(cluster, chosen) {
     of[nodes.group[i]].push(
       h("a", {
         class: "tile",
-        href: `#/now/node/${encodeURIComponent(nodes.name[i])}`,
+        href: nodeAt(nodes.name[i], PAGE),
         tabindex: of[nodes.group[i]].length ? "-1" : "0",
         "data-node": nodes.name[i],
         "data-kind": kindOf(why),

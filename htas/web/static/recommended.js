@@ -2,7 +2,7 @@
 
 import { get, Refused } from "./api.js";
 import { overTime } from "./chart.js";
-import { figure, folded, h, show } from "./dom.js";
+import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
 import { clock, counted, day, length, money, percent } from "./words.js";
 
 const VERBS = { launch: "buy", drain: "empty and return", migrate: "move", evict: "start anew elsewhere", preempt: "preempt", search: "rearrange" };
@@ -92,15 +92,15 @@ const step = (each) =>
     "li",
     { "data-verb": DOTS[each.verb] ?? "" },
     h("span", { class: "dot" }),
-    h("div", {}, h("p", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each)), h("p", { class: "note" }, each.why), each.pods.length > 0 && folded("pods", each.pods.map((other) => h("li", {}, target(other), " ", h("span", { class: "note" }, other.target ? ["to ", nodeAt(other.target)] : "starts anew elsewhere"))), { most: 8, what: "pod" })),
+    h("div", {}, h("p", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each)), h("p", { class: "note" }, each.why), each.pods.length > 0 && folded("pods", each.pods.map((other) => h("li", {}, target(other), " ", h("span", { class: "note" }, other.target ? ["to ", node(other.target)] : "starts anew elsewhere"))), { most: 8, what: "pod" })),
   );
 
-const nodeAt = (name) => h("a", { href: `#/recommended/node/${encodeURIComponent(name)}` }, name);
+const node = (name) => nodeLink(name, "#/recommended");
 
 function target(each) {
-  if (each.verb === "drain") return nodeAt(each.subject);
+  if (each.verb === "drain") return node(each.subject);
   const isPod = ["migrate", "evict", "preempt"].includes(each.verb);
-  return isPod ? h("a", { href: `#/recommended/pod/${each.subject.split("/").map(encodeURIComponent).join("/")}` }, each.subject) : h("span", { class: "subject" }, each.subject);
+  return isPod ? podLink(each.subject, "#/recommended") : h("span", { class: "subject" }, each.subject);
 }
 
 function price(found) {

@@ -2,7 +2,7 @@
 
 import { get, post, Refused } from "./api.js";
 import { ranked } from "./chart.js";
-import { folded, h, settled, show } from "./dom.js";
+import { folded, h, podAt, settled, show } from "./dom.js";
 import { unpriced } from "./now.js";
 import { bytes, cores, counted, money, number, spoken } from "./words.js";
 import { changeOf, mark, MOST_REPLICAS, wrongFlavour, wrongReplicas } from "./whatif-fields.js";
@@ -118,7 +118,7 @@ export function whatIf() {
               h("input", { type: "checkbox", checked: change.lift.includes(rule.rule), onchange: (event) => { change.lift = event.target.checked ? [...change.lift, rule.rule] : change.lift.filter((name) => name !== rule.rule); ask(); } }),
               h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : ": how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
             ),
-            rule.such_as && h("a", { class: "such", href: `#/what-if/pod/${rule.such_as.split("/").map(encodeURIComponent).join("/")}` }, `such as ${rule.such_as.split("/")[1]}`),
+            rule.such_as && h("a", { class: "such", href: podAt(rule.such_as, "#/what-if") }, `such as ${rule.such_as.split("/")[1]}`),
           ),
         ),
         { most: 8, what: "rule" },

@@ -30,13 +30,6 @@ def htas_says(*words: object) -> Result:
     return CliRunner().invoke(app, ["simulate", *(str(word) for word in words)])
 
 
-@pytest.fixture
-def prices(tmp_path: Path) -> Path:
-    path = tmp_path / "prices.yaml"
-    path.write_text(TWO_FLAVOURS)
-    return path
-
-
 def dumped(folder: Path, objects: list[dict[str, Any]]) -> Path:
     path = folder / "dump.json"
     path.write_text(json.dumps({"kind": "List", "items": objects}))

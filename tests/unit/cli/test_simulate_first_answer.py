@@ -14,13 +14,6 @@ from tests.unit.cli.dump import named
 from tests.unit.cli.test_simulate import answer_for, table_of, volume
 
 
-@pytest.fixture
-def prices(tmp_path: Path) -> Path:
-    path = tmp_path / "prices.yaml"
-    path.write_text(TWO_FLAVOURS)
-    return path
-
-
 def empty(*names: str, **annotations: str) -> list[dict[str, Any]]:
     nodes = [machine(name, "small", "2", "4Gi") for name in names]
     for node in nodes:

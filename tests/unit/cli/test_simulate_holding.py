@@ -20,13 +20,6 @@ HOSTNAME = "kubernetes.io/hostname"
 Change = Callable[[dict[str, Any]], None]
 
 
-@pytest.fixture
-def prices(tmp_path: Path) -> Path:
-    path = tmp_path / "prices.yaml"
-    path.write_text(TWO_FLAVOURS)
-    return path
-
-
 def by_selector(pod: dict[str, Any]) -> None:
     pod["spec"]["nodeSelector"] = {HOSTNAME: pod["spec"]["nodeName"]}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, geometric_mean, variance
+from statistics import fmean, geometric_mean
 
 from rich.table import Table
 
-from htas.experiments.report.statistics import T_975
+from htas.experiments.report.statistics import half_width
 from tools.bench.money.playing import FAIR, Played
 from tools.bench.money.switches import HTAS
 
@@ -30,10 +29,7 @@ class Estimate:
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Student's t over independent seeds; raises ValueError where there are no values."""
-    if len(values) < 2:
-        return Estimate(fmean(values), None)
-    t = T_975[min(len(values) - 1, len(T_975)) - 1]
-    return Estimate(fmean(values), t * math.sqrt(variance(values) / len(values)))
+    return Estimate(fmean(values), half_width(values))
 
 
 @dataclass(frozen=True, slots=True)

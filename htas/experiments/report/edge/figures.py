@@ -113,6 +113,7 @@ def radar(axes: Any, values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 # Figures 4 to 11 of KubeDSM (section 6.3), drawn from an experiment's results.
 
 RATIO, PODS = "Edge ratio (%)", "Pods on the edge (%)"
+DEVIATION = "Standard deviation across services (points)"
 AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}
 
 APART = 0.005
@@ -142,38 +143,27 @@ def _of_scenario(results: EdgeResults, policy: str, scenario: str, measure: Meas
 # Lines over a sweep.
 
 
-def ratio_over(sweep: str) -> Callable[[EdgeResults], Any]:
-    """Figures 4 and 5."""
+def lines_over(
+    sweep: str, measure: Measure, label: str, height: float, most: float | None = None
+) -> Callable[[EdgeResults], Any]:
+    """Figures 4, 5, 8 and 9; with `most` the scale ends there, and the most that is possible is drawn."""
 
     def draw(results: EdgeResults) -> Any:
         if not played(results, sweep):
             return None
-        figure = new_figure(9.4, 5.4)
+        figure = new_figure(9.4, height)
         axes = figure.subplots()
-        handles = _lines(axes, results, sweep, compared(results), statistics.edge_ratio, with_bound=True)
-        axes.set_ylabel(RATIO)
-        axes.set_ylim(0, 100)
-        legend_above(figure, list(handles.values()), list(handles), columns=4)
+        handles = _lines(axes, results, sweep, compared(results), measure, with_bound=most is not None)
+        axes.set_ylabel(label)
+        axes.set_ylim(0, most)
+        _legend(figure, handles)
         return figure
 
     return draw
 
 
-def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
-    """Figures 8 and 9."""
-
-    def draw(results: EdgeResults) -> Any:
-        if not played(results, sweep):
-            return None
-        figure = new_figure(9.4, 5.0)
-        axes = figure.subplots()
-        handles = _lines(axes, results, sweep, compared(results), statistics.deviation)
-        axes.set_ylabel("Standard deviation across services (points)")
-        axes.set_ylim(bottom=0)
-        legend_above(figure, list(handles.values()), list(handles), columns=4)
-        return figure
-
-    return draw
+def _legend(figure: Any, handles: Mapping[str, Any]) -> None:
+    legend_above(figure, list(handles.values()), list(handles), columns=4)
 
 
 def variants(results: EdgeResults) -> Any:
@@ -192,7 +182,7 @@ def variants(results: EdgeResults) -> Any:
         if i == 0:
             axes.set_ylabel(RATIO)
     axes.set_ylim(_floor_of(results, policies), 100)
-    legend_above(figure, list(handles.values()), list(handles), columns=4)
+    _legend(figure, handles)
     return figure
 
 
@@ -271,7 +261,7 @@ def radars_over(sweep: str) -> Callable[[EdgeResults], Any]:
             axes.set_title(f"({chr(97 + i)}) {scenario.replace('_', ' ± ')}", loc="center", pad=14)
         for axes in panels[len(scenarios) :]:
             axes.set_visible(False)
-        legend_above(figure, list(handles.values()), list(handles), columns=4)
+        _legend(figure, handles)
         return figure
 
     return draw
@@ -329,12 +319,12 @@ def targets(results: EdgeResults) -> Any:
 
 
 FIGURES: Mapping[str, Callable[[EdgeResults], Any]] = {
-    "figure-4-edge-ratio-by-mean": ratio_over("mean"),
-    "figure-5-edge-ratio-by-deviation": ratio_over("deviation"),
+    "figure-4-edge-ratio-by-mean": lines_over("mean", statistics.edge_ratio, RATIO, 5.4, 100),
+    "figure-5-edge-ratio-by-deviation": lines_over("deviation", statistics.edge_ratio, RATIO, 5.4, 100),
     "figure-6-services-by-mean": radars_over("mean"),
     "figure-7-services-by-deviation": radars_over("deviation"),
-    "figure-8-balance-by-mean": deviation_over("mean"),
-    "figure-9-balance-by-deviation": deviation_over("deviation"),
+    "figure-8-balance-by-mean": lines_over("mean", statistics.deviation, DEVIATION, 5.0),
+    "figure-9-balance-by-deviation": lines_over("deviation", statistics.deviation, DEVIATION, 5.0),
     "figure-10-variants": variants,
     "figure-11-targets": targets,
 }

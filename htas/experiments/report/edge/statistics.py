@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
+from statistics import fmean
 
 from htas.experiments.edge.contenders import BASELINES, KUBEDSM
 from htas.experiments.edge.results import EdgeResults, EdgeRun
 from htas.experiments.edge.scenarios import SWEEPS
-from htas.experiments.report.statistics import T_975
+from htas.experiments.report.statistics import half_width
 
 Measure = Callable[[EdgeRun], float]
 
@@ -53,13 +52,8 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
-    """Student's t over independent values; None where there are none."""
-    if not values:
-        return None
-    if len(values) == 1:
-        return Estimate(values[0], None)
-    t = T_975[min(len(values) - 1, len(T_975)) - 1]
-    return Estimate(fmean(values), t * math.sqrt(variance(values) / len(values)))
+    """None where there are none."""
+    return Estimate(fmean(values), half_width(values)) if values else None
 
 
 def is_complete(results: EdgeResults, scenario: str) -> bool:

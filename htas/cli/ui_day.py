@@ -1,0 +1,116 @@
+"""The demo's day behind `htas ui --demo`: as HTAS runs it, or as somebody else does, with HTAS looking on."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import msgspec
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.cli.demo import world_of
+from htas.config.loader import load_configuration
+from htas.config.places import config_file
+from htas.daemon.cycle import Daemon
+from htas.daemon.cycle_view import seen, seen_of_course
+from htas.daemon.recommend.recommender import Recommender
+from htas.daemon.recommend.watching import WatchingPorts
+from htas.daemon.virtual import VirtualDriver
+from htas.execution.ports import Ports
+from htas.experiments.baselines import fixed_set
+from htas.experiments.baselines.default_kubernetes import flavour_of
+from htas.experiments.workloads.day import day
+from htas.model.modes import Approval, Charge
+from htas.ports import StorePort
+from htas.sandbox.world import World
+from htas.web.seat import RECOMMEND, Seat
+
+
+class PlayedDay(ABC):
+    """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched."""
+
+    seat: Seat
+    QUICK_S: ClassVar[float]
+    WATCHED_S: ClassVar[float]
+    """Virtual time that passes at a stretch: up to the hour, and between two looks at the clock of the wall."""
+
+    def __init__(self, world: World, hours: float, speed: float) -> None:
+        self._world, self._store = world, SqliteStore(":memory:")
+        self._hours, self._speed = hours, speed
+
+    @contextmanager
+    def _reading(self) -> Iterator[StorePort]:
+        yield self._store
+
+    def play(self) -> None:
+        """To the hour and then on, for as long as the process lives; without a speed it stands still there."""
+        end = self._world.clock.now() + self._hours * 3600
+        while (now := self._world.clock.now()) < end:
+            self._run_until(min(end, now + self.QUICK_S))
+        while self._speed > 0:
+            began = time.monotonic()
+            self._run_until(self._world.clock.now() + self.WATCHED_S)
+            time.sleep(max(0.0, self.WATCHED_S / self._speed - (time.monotonic() - began)))
+
+    @abstractmethod
+    def _run_until(self, instant: float) -> None: ...
+
+
+class Played(PlayedDay):
+    """As HTAS runs it. With `approval` whatever would disturb running pods waits for a word, which the pages' reader
+    may say.
+    """
+
+    QUICK_S, WATCHED_S = 900.0, 20.0
+
+    def __init__(self, seed: int, hours: float, speed: float, approval: Approval | None = None) -> None:
+        loaded = load_configuration(config_file("htas.yaml"))
+        policy = msgspec.structs.replace(loaded.policy, approval=approval)
+        world = world_of(loaded, seed)
+        world.load(day(seed))
+        super().__init__(world, hours, speed)
+        ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self._store, world.announcer)
+        self._daemon = Daemon(ports, policy)
+        self._driver = VirtualDriver(world, self._daemon)
+        self.seat = Seat("demo", lambda: policy, self._reading, world.clock.now)
+        self.seat.approvals = self._daemon.approvals
+        self._daemon.listeners.append(lambda result: self.seat.observe(seen(result, self._daemon)))
+
+    def _run_until(self, instant: float) -> None:
+        self._driver.run_until(instant)
+
+
+class PlayedBeside(PlayedDay):
+    """As somebody else runs it: on nodes that are there, under kube-scheduler. HTAS looks on, once a minute."""
+
+    QUICK_S = WATCHED_S = 60.0
+
+    def __init__(self, seed: int, hours: float, speed: float) -> None:
+        policy = load_configuration(config_file("htas.yaml")).policy
+        work, world = day(seed), World(seed=seed)
+        super().__init__(world, hours, speed)
+        flavour = policy.catalogue.named(flavour_of(policy.catalogue))
+        assert flavour is not None
+        nodes = fixed_set.nodes_for(flavour, work.arrivals)
+        world.add_nodes(msgspec.structs.replace(node, created_at=world.clock.now()) for node in nodes)
+        world.load(work)
+        journal = SqliteStore(":memory:")
+        ports = Ports(world.clock, world.cluster, world.cloud, world.migration, journal, world.announcer)
+        scheduler = Daemon(ports, policy, keeps_history=False, planner=fixed_set.plan)
+        self._driver = VirtualDriver(world, scheduler)
+        watching = WatchingPorts(world.clock, world.cluster, self._store, world.announcer)
+        self._htas = Recommender(watching, policy, Charge())
+        self.seat = Seat(RECOMMEND, lambda: policy, self._reading, world.clock.now)
+        self._htas.listeners.append(lambda result: self.seat.observe(seen(result, self._htas)))
+        self._htas.course_listeners.append(lambda *told: self.seat.chronicle.observe(*seen_of_course(*told)))
+
+    def play(self) -> None:
+        self._htas.run_cycle()
+        super().play()
+
+    def _run_until(self, instant: float) -> None:
+        self._driver.run_until(instant)
+        self._htas.run_cycle()
