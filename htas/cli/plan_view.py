@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -72,12 +72,12 @@ def _least(plan: Plan) -> str:
 
 
 def _launches(plan: Plan) -> Table | None:
-    counts = Counter((item.group, item.flavour, item.zone or "-", item.nanos_per_hour) for item in plan.launches)
-    pods: Counter[tuple[str, str, str, int]] = Counter()
+    alike: dict[tuple[str, str, str, int], list[int]] = defaultdict(list)
     for item in plan.launches:
-        pods[item.group, item.flavour, item.zone or "-", item.nanos_per_hour] += len(item.pods)
+        alike[item.group, item.flavour, item.zone or "-", item.nanos_per_hour].append(len(item.pods))
     rows = [
-        (str(count), key[1], key[0], key[2], hourly(key[3]), str(pods[key])) for key, count in sorted(counts.items())
+        (str(len(pods)), flavour, group, zone, hourly(nanos), str(sum(pods)))
+        for (group, flavour, zone, nanos), pods in sorted(alike.items())
     ]
     return listed("Buy", ("machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
 

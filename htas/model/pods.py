@@ -129,6 +129,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.namespace}/{self.name}"
 
     @property
+    def since(self) -> float:
+        """Since when it runs, or else has been there."""
+        return self.started_at if self.started_at is not None else self.created_at
+
+    @property
     def service(self) -> str | None:
         """Whose pods are counted together: `shop/Deployment/web`, over its ReplicaSets; None: it has no controller."""
         if self.owner is None or not self.is_work:

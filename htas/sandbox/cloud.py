@@ -209,15 +209,15 @@ class SandboxCloud:
 
     def _room(self) -> Headroom:
         """What the quota leaves: every machine listed counts, be it failed, being deleted or somebody else's."""
-        alive = [self._flavours[i] for i in self._instances if i in self._flavours]
+        sizes = [flavour.capacity for flavour in self._flavours.values()]
 
         def left(granted: int | None, used: int) -> int | None:
             return None if granted is None else max(0, granted - used)
 
         return Headroom(
             left(self.quota.instances, len(self._instances)),
-            left(self.quota.cpu_m, sum(flavour.capacity.cpu_m for flavour in alive)),
-            left(self.quota.memory_bytes, sum(flavour.capacity.memory_bytes for flavour in alive)),
+            left(self.quota.cpu_m, sum(size.cpu_m for size in sizes)),
+            left(self.quota.memory_bytes, sum(size.memory_bytes for size in sizes)),
             self.sold,
         )
 
@@ -259,8 +259,7 @@ class SandboxCloud:
             rental.ended_at = self._clock.now()
 
     def _check_room(self, flavour: Flavour) -> None:
-        alive = [self._flavours[i] for i in self._instances if i in self._flavours]
-        same = sum(other.name == flavour.name for other in alive)
+        same = sum(other.name == flavour.name for other in self._flavours.values())
         if flavour.stock is not None and same >= flavour.stock:
             raise CapacityError(f"{flavour.name} is out of stock")
         room, capacity = self._room(), flavour.capacity

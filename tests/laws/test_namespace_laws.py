@@ -87,7 +87,7 @@ def test_pins_are_passed_over_once_and_never_those_of_others(
     before = pins.pins(snapshot.cluster, limited, NOW)
     seen = pins.within_limits(snapshot.cluster, limited, NOW)
     after = {pin.pod.uid for pin in pins.pins(seen, limited, NOW)}
-    mine = [pin for pin in before if pin.pod.namespace == "default" and NOW - pin.since <= pinned_for]
+    mine = [pin for pin in before if pin.pod.namespace == "default" and NOW - pin.pod.since <= pinned_for]
     assert {pin.pod.uid for pin in mine[:most]} == {uid for uid in after if uid in {p.pod.uid for p in mine}}
     assert {pin.pod.uid for pin in before if pin.pod.namespace != "default"} <= after
     assert pins.within_limits(seen, limited, NOW) == seen

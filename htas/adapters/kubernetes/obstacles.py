@@ -13,8 +13,7 @@ PLAIN = (CPU, MEMORY, EPHEMERAL)
 def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
     """In a fixed order, each once. Volumes that their owner called dispensable are none."""
     spec = raw.spec
-    exempt = {name.strip() for name in (raw.metadata.annotations or {}).get(SAFE_LOCAL_VOLUMES, "").split(",")}
-    volumes = [volume for volume in spec.volumes or () if volume.name not in exempt]
+    volumes = indispensable(raw)
     found = {
         Refusal.HOST_NAMESPACE: spec.host_network or spec.host_pid or spec.host_ipc,
         Refusal.SIDECAR: any(each.restart_policy == "Always" for each in spec.init_containers or ()),
@@ -27,6 +26,12 @@ def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
         Refusal.RESOURCE_CLAIM: bool(spec.resource_claims),
     }
     return tuple(reason for reason, is_there in found.items() if is_there)
+
+
+def indispensable(raw: wire.Pod) -> list[wire.Volume]:
+    """Its volumes without those that their owner may lose, by an annotation."""
+    exempt = {name.strip() for name in (raw.metadata.annotations or {}).get(SAFE_LOCAL_VOLUMES, "").split(",")}
+    return [volume for volume in raw.spec.volumes or () if volume.name not in exempt]
 
 
 def only_read(raw: wire.Pod) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.daemon_sets import DaemonSets, kind_of
 from htas.adapters.kubernetes.errors import Fault, Faults
-from htas.adapters.kubernetes.obstacles import obstacles, only_read
+from htas.adapters.kubernetes.obstacles import indispensable, obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
 from htas.model.edge import DEFAULT_TARGET, QOS
@@ -25,7 +25,6 @@ from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     MAY_MIGRATE,
     RUNTIME,
-    SAFE_LOCAL_VOLUMES,
     SHARED_VOLUMES,
     TWIN_OF,
     WORKLOAD,
@@ -357,11 +356,9 @@ def duration_s(text: str) -> float | None:
 
 
 def _has_local_storage(raw: wire.Pod) -> bool:
-    exempt = {name.strip() for name in (raw.metadata.annotations or {}).get(SAFE_LOCAL_VOLUMES, "").split(",")}
     return any(
-        volume.name not in exempt
-        and (volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory"))
-        for volume in raw.spec.volumes or ()
+        volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory")
+        for volume in indispensable(raw)
     )
 
 

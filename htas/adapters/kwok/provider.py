@@ -193,7 +193,7 @@ class KwokProvider:
     def _recall(self) -> bool:
         """Find the machines that an earlier process asked for and that have no node yet."""
         try:
-            found = self._listed(f"{MARK},{CLUSTER_LABEL}={self._cluster}")
+            found = self._ours()
         except HTASError as error:
             log.warning("simulated machines cannot be listed, tried again", error=str(error))
             return False
@@ -201,8 +201,8 @@ class KwokProvider:
             self._arrange(machine)
         return True
 
-    def _listed(self, selector: str) -> list[Machine]:
-        found = _LISTS.decode(self._api.get(self._path, {"labelSelector": selector}))
+    def _ours(self) -> list[Machine]:
+        found = _LISTS.decode(self._api.get(self._path, {"labelSelector": f"{MARK},{CLUSTER_LABEL}={self._cluster}"}))
         return [_machine(item) for item in found.items if "machine" in item.data]
 
     def _boot_together(self, machines: Sequence[Machine]) -> None:
@@ -222,7 +222,7 @@ class KwokProvider:
     def _check(self) -> None:
         """Take the nodes of deleted machines away; after a call that failed all are looked at again, in a second."""
         try:
-            left = {machine.id for machine in self._listed(f"{MARK},{CLUSTER_LABEL}={self._cluster}")}
+            left = {machine.id for machine in self._ours()}
             for machine in self._unchecked:
                 if machine.id not in left:
                     self._delete_node(machine.claim)

@@ -91,9 +91,9 @@ def do_not_disrupt(pod: Pod, context: Context) -> Verdict | None:
         if length is None:
             # "true" and what cannot be understood protect alike: a promise is not dropped for a typing error.
             return Verdict(Blocking.DO_NOT_DISRUPT, message=f"{pod.key}: {key}={value}")
-        start = pod.started_at if pod.started_at is not None else pod.created_at
-        if context.now < start + length:
-            message = f"{pod.key}: {key}={value}, {start + length - context.now:.0f} s left"
+        until = pod.since + length
+        if context.now < until:
+            message = f"{pod.key}: {key}={value}, {until - context.now:.0f} s left"
             return Verdict(Blocking.DO_NOT_DISRUPT, message=message)
     return None
 

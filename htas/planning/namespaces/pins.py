@@ -37,10 +37,6 @@ class Pin:
     why: str
     nanos: int
 
-    @property
-    def since(self) -> float:
-        return self.pod.started_at if self.pod.started_at is not None else self.pod.created_at
-
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
@@ -67,7 +63,7 @@ def pins(view: ClusterView, policy: Policy, now: float) -> list[Pin]:
             if why:
                 found.append((pod, why))
     costs = _costs([pod for pod, _ in found], view, policy, now)
-    return sorted((Pin(pod, why, costs.get(pod.key, 0)) for pod, why in found), key=lambda p: (p.since, p.pod.key))
+    return sorted((Pin(pod, why, costs.get(pod.key, 0)) for pod, why in found), key=lambda p: (p.pod.since, p.pod.key))
 
 
 def within_limits(view: ClusterView, policy: Policy, now: float) -> ClusterView:
@@ -92,7 +88,7 @@ def by_namespace(view: ClusterView, policy: Policy, now: float) -> dict[str, Pin
         name: Pinned(
             len(found[name]),
             sum(pin.nanos for pin in found[name]),
-            min((pin.since for pin in found[name]), default=now),
+            min((pin.pod.since for pin in found[name]), default=now),
             over[name],
         )
         for name in found.keys() | over.keys()
@@ -144,7 +140,7 @@ def _beyond(held: Iterable[Pin], policy: Policy, now: float) -> dict[str, str]:
 
 def _refusal(pin: Pin, pods: int, nanos: int, limit: NamespaceLimit, currency: str, now: float) -> str:
     name = pin.pod.namespace
-    if limit.pinned_for_s is not None and now - pin.since > limit.pinned_for_s:
+    if limit.pinned_for_s is not None and now - pin.pod.since > limit.pinned_for_s:
         return f"namespace {name} may pin a pod for {limit.pinned_for_s:.0f} s, and it has run longer"
     if limit.max_pins is not None and pods >= limit.max_pins:
         return f"namespace {name} may pin {limit.max_pins} pods, and older ones are pinned"

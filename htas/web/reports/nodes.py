@@ -186,7 +186,7 @@ def _pods(pods: Iterable[Pod], picture: Picture) -> list[PodItem]:
             pod.priority,
             pod.requests.cpu_m,
             pod.requests.memory_bytes,
-            pod.started_at if pod.started_at is not None else pod.created_at,
+            pod.since,
             reasons.get(pod.key, ""),
         )
         for pod in pods

@@ -268,10 +268,7 @@ def radars_over(sweep: str) -> Callable[[EdgeResults], Any]:
 
 
 def _by_service(results: EdgeResults, policy: str, scenario: str) -> list[float]:
-    return [
-        _of_scenario(results, policy, scenario, lambda run, name=service: 100 * run.ratio_of(name))  # type: ignore[misc]  # a default argument binds the loop's name
-        for service in SERVICES
-    ]
+    return [_of_scenario(results, policy, scenario, statistics.of_service(service)) for service in SERVICES]
 
 
 # Bars: services under other targets.
@@ -292,12 +289,7 @@ def targets(results: EdgeResults) -> Any:
     for place, policy in enumerate(policies):
         stated = TARGETS[policy.partition("/")[2]][1] if "/" in policy else {}
         for i, service in enumerate(SERVICES):
-            found = statistics.over_sweep(
-                results,
-                policy,
-                results.scenarios,
-                lambda run, name=service: 100 * run.ratio_of(name),  # type: ignore[misc]  # as above
-            )
+            found = statistics.over_sweep(results, policy, results.scenarios, statistics.of_service(service))
             if found is None:
                 continue
             x, target = place - 0.4 + (i + 0.5) * width, 100 * stated.get(service, 1.0)

@@ -39,6 +39,11 @@ def deviation(run: EdgeRun) -> float:
     return 100 * run.deviation
 
 
+def of_service(name: str) -> Measure:
+    """The share of one service's pods on the edge, in percent."""
+    return lambda run: 100 * run.ratio_of(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean over runs and half the width of its 95 % interval (None: fewer than two runs)."""

@@ -125,7 +125,7 @@ def targets(results: EdgeResults) -> str:
 
 
 def _with_target(results: EdgeResults, policy: str, service: str, target: float) -> str:
-    found = over_sweep(results, policy, results.scenarios, lambda run: 100 * run.ratio_of(service))
+    found = over_sweep(results, policy, results.scenarios, statistics.of_service(service))
     return f"{found.mean:.1f} ({100 * target:g})" if found is not None else "–"
 
 

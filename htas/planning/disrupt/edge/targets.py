@@ -36,5 +36,4 @@ def _is_new(node: Node, edge: EdgePolicy, now: float) -> bool:
 
 
 def _hangs(pod: Pod, now: float) -> bool:
-    since = pod.started_at if pod.started_at is not None else pod.created_at
-    return pod.phase is Phase.PENDING and pod.ready_since is None and now - since >= START_PATIENCE_S
+    return pod.phase is Phase.PENDING and pod.ready_since is None and now - pod.since >= START_PATIENCE_S
