@@ -114,9 +114,8 @@ def _bound(
     the bound.
     """
     axis = simulated.sim.table.axis
-    demand: Ints = np.zeros(len(axis), dtype=np.int64)
-    for requests, count in _shapes(simulated, placements, beside).items():
-        demand += np.array(requests, dtype=np.int64) * count
+    vectors, counts = _work(simulated, placements, beside)
+    demand: Ints = counts @ vectors
     for node in beside.rooms:
         demand -= axis.vector(node.allocatable)
     flavours = policy.catalogue.flavours
@@ -150,10 +149,9 @@ def _pattern_bound(
     )
 
 
-def _shapes(
-    simulated: SimulatedCluster, placements: Mapping[int, list[Pod]], beside: Beside
-) -> Counter[tuple[int, ...]]:
-    """The work that runs or was placed, by its requests; not that of closed nodes beside the flavours."""
+def _work(simulated: SimulatedCluster, placements: Mapping[int, list[Pod]], beside: Beside) -> tuple[Ints, Ints]:
+    """The work that runs or was placed: (requests: kinds × resources, counts); not that of closed nodes beside the
+    flavours. Kinds may be equal."""
     work = [
         pod.requests
         for row, pods in (*simulated.running.items(), *placements.items())
@@ -162,15 +160,20 @@ def _shapes(
         if pod.is_work
     ]
     requests = {id(each): each for each in work}
-    counts: Counter[int] = Counter()
-    vectors: dict[int, Ints] = {}
-    for number, count in Counter(map(id, work)).items():
-        vector = simulated.book.vector(requests[number])
-        counts[id(vector)] += count
-        vectors[id(vector)] = vector
+    counts = Counter(map(id, work))
+    vectors = [simulated.book.vector(requests[number]) for number in counts]
+    shape = len(vectors), len(simulated.sim.table.axis)
+    return np.array(vectors, dtype=np.int64).reshape(shape), np.array(list(counts.values()), dtype=np.int64)
+
+
+def _shapes(
+    simulated: SimulatedCluster, placements: Mapping[int, list[Pod]], beside: Beside
+) -> Counter[tuple[int, ...]]:
+    """The same work by its requests."""
+    vectors, counts = _work(simulated, placements, beside)
     shapes: Counter[tuple[int, ...]] = Counter()
-    for number, count in counts.items():
-        shapes[tuple(vectors[number].tolist())] += count
+    for requests, count in zip(vectors.tolist(), counts.tolist(), strict=True):
+        shapes[tuple(requests)] += count
     return shapes
 
 

@@ -73,9 +73,13 @@ class Offer:
             used += cls.requests * count
         return used
 
+    def would_take_all(self, contents: Contents) -> bool:
+        """Whether a machine of this offer is for all of these pods, room and other pods' wishes aside."""
+        return all(self.would_take(cls) for cls, _ in contents)
+
     def could_hold_all(self, contents: Contents) -> bool:
         """Whether an empty machine would hold all of these pods together, other pods' wishes aside."""
-        return all(self.would_take(cls) for cls, _ in contents) and bool((self.used_by(contents) <= self.free).all())
+        return self.would_take_all(contents) and bool((self.used_by(contents) <= self.free).all())
 
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:

@@ -161,12 +161,12 @@ def right_size(
     for machine in machines:
         if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
             continue
-        least = NEARLY_AS_GOOD * worth(machine.offer)
+        least, used = NEARLY_AS_GOOD * worth(machine.offer), machine.used()
         allowance.take(machine.offer, -1)
         for offer in offers:
             if offer.price >= machine.offer.price:
                 break
-            if worth(offer) >= least and _could_replace(offer, machine) and allowance.bound(offer).count > 0:
+            if worth(offer) >= least and _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
                 machine.offer = offer
                 break
         allowance.take(machine.offer, 1)
@@ -174,6 +174,8 @@ def right_size(
 
 def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     """Whether a class spreads or is kept apart by a label that another flavour could change."""
+    if not cls.is_dynamic:
+        return False
     constraints = cls.constraints
     keys = {term.topology_key for term in (*constraints.affinity, *constraints.anti_affinity)}
     keys |= {spread.topology_key for spread in constraints.spread}
@@ -181,6 +183,6 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 
-def _could_replace(offer: Offer, machine: FilledMachine) -> bool:
+def _could_replace(offer: Offer, machine: FilledMachine, used: Ints) -> bool:
     is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
-    return is_alike and offer.could_hold_all(machine.contents)
+    return is_alike and bool((used <= offer.free).all()) and offer.would_take_all(machine.contents)
