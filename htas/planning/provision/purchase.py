@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
@@ -186,7 +184,7 @@ def _settle(
     rows = sim.add_nodes([offer.node(policy, claim) for (offer, _), claim in zip(wanted, claims, strict=True)])
     for row, (_, contents) in zip(rows, wanted, strict=True):
         for cls, count in contents:
-            sim.place_many(cls, np.array([row]), np.array([count]))
+            sim.place(cls, row, count)
     return tuple(BoughtMachine(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
 
 
