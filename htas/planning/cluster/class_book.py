@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 
 from htas.model.constraints import Constraints
 from htas.model.packing import PackingAlgorithm
@@ -58,6 +58,13 @@ class ClassBook:
             vector = self._vectors[number] = self._axis.vector(requests)
         return vector
 
+    def prepare(self, pods: Iterable[Pod]) -> None:
+        """Make what pods ask for into vectors in one go; extended resources are few, and left to `vector`."""
+        asked = {id(pod.requests): pod.requests for pod in pods if not pod.requests.extended}
+        vectors = self._axis.plain_vectors(list(asked.values()))
+        for requests, vector in zip(asked.values(), vectors, strict=True):
+            self._vectors.setdefault(self._requests.number(requests), vector)
+
     def class_of(self, pod: Pod) -> PodClass:
         """The class of a pod, made if it is the first of its kind; the pod does not become a member."""
         cls = self._by_id.get(id(pod))
@@ -98,7 +105,7 @@ class ClassBook:
             vector = self.vector(pod.requests)
             found = self._classes[key] = PodClass(
                 requests=vector,
-                needs=tuple(int(i) for i in np.flatnonzero(vector)),
+                needs=tuple(i for i, amount in enumerate(vector.tolist()) if amount),
                 constraints=constraints,
                 namespace=pod.namespace,
                 kind=pod.kind,

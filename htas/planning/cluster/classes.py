@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,6 +61,13 @@ class ResourceAxis:
     def vector(self, resources: Resources) -> Ints:
         """A resource vector as a column of this axis, up to MOST; names the axis does not know raise KeyError."""
         return np.minimum(self._column(resources), MOST)
+
+    def plain_vectors(self, resources: Sequence[Resources]) -> Ints:
+        """`vector` of each of many that have no extended resources: many × axis."""
+        vectors = np.zeros((len(resources), len(self.names)), dtype=np.int64)
+        if resources:
+            vectors[:, :4] = [(each.cpu_m, each.memory_bytes, each.ephemeral_bytes, each.pods) for each in resources]
+        return np.minimum(vectors, MOST)
 
     def room(self, resources: Resources) -> Ints:
         """What a node offers, as `vector`, but below MOST: what is asked for beyond the columns' reach fits nowhere."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.taints import UNSCHEDULABLE, UNTOLERATED
+from htas.planning.cluster.many_classes import diagnose_each
 from htas.planning.cluster.simulated import SimulatedCluster
 
 NOT_READY = f"{UNTOLERATED} {{node.kubernetes.io/not-ready}}"
@@ -32,5 +34,14 @@ class ClosedNodes:
 
     def refusals(self, cls: PodClass, rows: slice | None = None) -> tuple[dict[str, int], int]:
         """Why each node refuses a class, those that are closed included, and how many nodes that are."""
-        counts = Counter(self._sim.diagnose(cls, rows)) + self._reasons
-        return dict(counts), self._sim.open_rows(rows) + self._reasons.total()
+        return self._with_closed(self._sim.diagnose(cls, rows)), self._nodes(rows)
+
+    def refusals_of_each(self, classes: Sequence[PodClass]) -> tuple[list[dict[str, int]], int]:
+        """The same of many classes."""
+        return [self._with_closed(told) for told in diagnose_each(self._sim, classes)], self._nodes(None)
+
+    def _with_closed(self, told: dict[str, int]) -> dict[str, int]:
+        return dict(Counter(told) + self._reasons)
+
+    def _nodes(self, rows: slice | None) -> int:
+        return self._sim.open_rows(rows) + self._reasons.total()

@@ -34,6 +34,8 @@ class EdgePlacement:
     def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
         """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
         classes. The first `counts` of each class are placed already."""
+        if not self._waiting:
+            return
         pods = [pod for cls, count in zip(classes, counts, strict=True) for pod in cls.pods[count:]]
         here = {pod.uid for pod in pods} & self._waiting
         placed = self._placed(here) if here else frozenset()

@@ -20,6 +20,7 @@ from itertools import groupby
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.many_classes import with_hope
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.near_users import EdgePlacement
@@ -80,9 +81,9 @@ class SchedulingQueue:
             classes = list(group)
             nominations.settle(priority)
             near.settle(classes, [counts.get(id(cls), 0) for cls in classes])
-            for cls in classes:
+            for cls, has_hope in with_hope(sim, classes):
                 left = len(cls.pods) - counts.get(id(cls), 0)
-                left -= self._placer.place(sim, cls, left) if left else 0
+                left -= self._placer.place(sim, cls, left) if left and has_hope else 0
                 if left:
                     demands.append(Demand(cls, left))
             if preempt is not None and demands and demands[-1].cls.priority == priority:
@@ -125,7 +126,9 @@ def bundle(pods: Iterable[Pod], book: ClassBook, overdue: float = -math.inf) -> 
     Those that wait since `overdue` or longer have waited too long.
     """
     classes: dict[int, PodClass] = {}
-    for pod in sorted(pods, key=lambda pod: (pod.created_at, pod.namespace, pod.name)):
+    ordered = sorted(pods, key=lambda pod: (pod.created_at, pod.namespace, pod.name))
+    book.prepare(ordered)
+    for pod in ordered:
         cls = book.class_of(pod)
         if id(cls) not in classes:
             classes[id(cls)] = cls

@@ -14,6 +14,7 @@ import numpy as np
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.many_classes import with_hope
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
@@ -43,19 +44,24 @@ def wait_for_zero_bin(
     ending = _ending_pods(sim, policy, running)
     if not ending:
         return []
-    waits = []
     with sim.fork():
         for row, pods in ending.items():
             for pod in pods:
                 sim.unplace(book.class_of(pod), row)
         others = np.setdiff1d(np.flatnonzero(sim.table.is_open), np.fromiter(ending, dtype=np.int64))
         sim.close(*others.tolist())
-        for demand in demands:
-            if demand.cls.kind is not WorkKind.BATCH or not demand.cls.is_ours:
-                continue
-            placed = placer.place(sim, demand.cls, patient(sim, policy, demand))
-            if placed:
-                waits.append(Wait(demand, placed))
+        return waiting_for_room(sim, placer, policy, demands)
+
+
+def waiting_for_room(sim: Simulation, placer: Placer, policy: Policy, demands: Sequence[Demand]) -> list[Wait]:
+    """How many of each batch demand of ours find room in a what-if of what ends."""
+    batch = [demand for demand in demands if demand.cls.kind is WorkKind.BATCH and demand.cls.is_ours]
+    hope = with_hope(sim, [demand.cls for demand in batch])
+    waits = []
+    for demand, (cls, has_hope) in zip(batch, hope, strict=True):
+        placed = placer.place(sim, cls, patient(sim, policy, demand)) if has_hope else 0
+        if placed:
+            waits.append(Wait(demand, placed))
     return waits
 
 

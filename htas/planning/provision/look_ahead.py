@@ -23,7 +23,7 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
-from htas.planning.provision.batch import Wait, patient
+from htas.planning.provision.batch import Wait, waiting_for_room
 
 SHORT = 0.5
 """The share of the work expected that may be without room before machines are bought for it alone."""
@@ -65,12 +65,7 @@ def look_ahead(
     expected = expected_work(book, policy, [pod for pod in pods if _could_run(pod, policy, sim)], sim.now)
     with sim.fork():
         _end_what_ends(sim, book, policy, running)
-        waits = []
-        for demand in demands:
-            if demand.cls.kind is WorkKind.BATCH and demand.cls.is_ours:
-                count = placer.place(sim, demand.cls, patient(sim, policy, demand))
-                if count:
-                    waits.append(Wait(demand, count))
+        waits = waiting_for_room(sim, placer, policy, demands)
         short = _without_room(sim, placer, expected)
     with sim.fork():
         mark = len(sim.log)

@@ -11,6 +11,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.closed_nodes import ClosedNodes
 from htas.planning.cluster.feasibility.message import summary
+from htas.planning.cluster.many_classes import diagnose_each, may_have_room
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.batch import wait_for_zero_bin
@@ -103,36 +104,40 @@ def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Len
     telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
     batch, company = gathering(policy, demands, telling, prices, context.now)
     message = in_company(company, policy)
+    refusals = diagnose_each(context.simulated.sim, [demand.cls for demand in batch])
+    told = _waiting(context, batch, lengthening, Unplaced.GATHERING, [message] * len(batch), refusals)
     for demand in batch:
-        told += _waiting(context, demand, lengthening, Unplaced.GATHERING, message, {})
         demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told
 
 
-def _not_due(context: PlanContext, demands: Iterable[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
-    closed, told = ClosedNodes(context.simulated), list[UnplacedPod]()
-    for demand in demands:
-        refusals, nodes = closed.refusals(demand.cls)
-        message = f"waits for the next cycle; {summary(refusals, nodes)}"
-        told += _waiting(context, demand, lengthening, Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
-    return told
+def _not_due(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
+    refusals, nodes = ClosedNodes(context.simulated).refusals_of_each([demand.cls for demand in demands])
+    messages = [f"waits for the next cycle; {summary(each, nodes)}" for each in refusals]
+    return _waiting(context, demands, lengthening, Unplaced.AUTOSCALING_NOT_DUE, messages, refusals)
 
 
 def _waiting(
     context: PlanContext,
-    demand: Demand,
+    demands: Sequence[Demand],
     lengthening: Lengthening | None,
     reason: Unplaced,
-    message: str,
-    refusals: dict[str, int],
+    messages: Sequence[str],
+    refusals: Sequence[dict[str, int]],
 ) -> list[UnplacedPod]:
     """Those that wait to be bought for; where a node has room that would be rented too long, they are told that."""
-    refusals = refusals or context.simulated.sim.diagnose(demand.cls)
-    bargain = lengthening.best_refused(demand.cls) if lengthening is not None else None
-    if lengthening is not None and bargain is not None:
-        refusals = {**refusals, NO_BARGAIN: lengthening.refused(demand.cls)}
-        reason, message = Unplaced.OWN_MACHINE_CHEAPER, f"{in_words(bargain, context.policy)}; {message}"
-    return _told(demand.youngest(demand.count), reason, message, refusals)
+    told, has_hope = list[UnplacedPod](), [False] * len(demands)
+    if lengthening is not None:
+        has_hope = may_have_room(context.simulated.sim, [demand.cls for demand in demands])
+    for demand, message, refused, may in zip(demands, messages, refusals, has_hope, strict=True):
+        bargain = lengthening.best_refused(demand.cls) if lengthening is not None and may else None
+        if lengthening is not None and bargain is not None:
+            refused = {**refused, NO_BARGAIN: lengthening.refused(demand.cls)}
+            message = f"{in_words(bargain, context.policy)}; {message}"
+            told += _told(demand.youngest(demand.count), Unplaced.OWN_MACHINE_CHEAPER, message, refused)
+        else:
+            told += _told(demand.youngest(demand.count), reason, message, refused)
+    return told
 
 
 def _told(pods: Iterable[Pod], reason: Unplaced, message: str, refusals: dict[str, int]) -> list[UnplacedPod]:

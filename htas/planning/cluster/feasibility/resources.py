@@ -17,14 +17,19 @@ TOO_MANY_PODS = "Too many pods"
 
 def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     free = context.table.free
-    for resource in _pods_first(cls):
+    for resource in pods_first(cls):
         short = free[resource, rows] < cls.requests[resource]
         if short.any():
-            name = context.table.axis.names[resource]
-            yield FilterRefusal(TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {name}", short)
+            yield FilterRefusal(reason(context, resource), short)
 
 
-def _pods_first(cls: PodClass) -> list[int]:
+def reason(context: FilterContext, resource: int) -> str:
+    """What is said of a node that has too little of a resource."""
+    return TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {context.table.axis.names[resource]}"
+
+
+def pods_first(cls: PodClass) -> list[int]:
+    """What a class asks for in the order in which it is told."""
     return sorted(cls.needs, key=lambda resource: (resource != PODS_ROW, resource))
 
 
