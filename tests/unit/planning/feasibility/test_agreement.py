@@ -56,7 +56,8 @@ def requirements(of: dict[str, list[str]]) -> st.SearchStrategy[Requirement]:
             | st.builds(Requirement, st.just(key), st.sampled_from([Operator.GT, Operator.LT]), one)
         )
 
-    return st.sampled_from(sorted(of)).flatmap(about)
+    by_key = {key: about(key) for key in of}  # made once: Hypothesis takes longer to make a strategy than to draw
+    return st.sampled_from(sorted(of)).flatmap(by_key.__getitem__)
 
 
 def selectors(least: int = 0) -> st.SearchStrategy[LabelSelector]:
@@ -102,23 +103,33 @@ pod_terms = st.builds(
 )
 
 
+node_labels, pod_labels = labels(NODE_LABELS), labels(POD_LABELS)
+some_taints, how_many_nodes, how_many_pods = (
+    st.lists(taint, max_size=2).map(tuple),
+    st.integers(1, 4),
+    st.integers(0, 6),
+)
+namespaces, deleted = st.sampled_from(["default", "default", "blue"]), st.sampled_from([None, None, 1.0])
+no_terms = st.just(())
+some_terms = st.lists(pod_terms, max_size=2).map(tuple)
+
+
 @st.composite
-def clusters(draw: Any, carried: st.SearchStrategy[Any] | None = None) -> tuple[list[Node], list[tuple[Pod, Node]]]:
+def clusters(draw: Any, carried: st.SearchStrategy[Any] = no_terms) -> tuple[list[Node], list[tuple[Pod, Node]]]:
     """Up to four nodes and six running pods, some of which carry anti-affinity."""
     nodes = [
-        make_node(f"n{i}", labels=draw(labels(NODE_LABELS)), taints=tuple(draw(st.lists(taint, max_size=2))))
-        for i in range(draw(st.integers(1, 4)))
+        make_node(f"n{i}", labels=draw(node_labels), taints=draw(some_taints)) for i in range(draw(how_many_nodes))
     ]
     placed = []
-    for i in range(draw(st.integers(0, 6))):
+    for i in range(draw(how_many_pods)):
         node = draw(st.sampled_from(nodes))
         who = on(
             node.name,
             name=f"p{i}",
-            labels=draw(labels(POD_LABELS)),
-            namespace=draw(st.sampled_from(["default", "default", "blue"])),
-            deleted_at=draw(st.sampled_from([None, None, 1.0])),
-            anti_affinity=tuple(draw(st.lists(carried, max_size=2))) if carried is not None else (),
+            labels=draw(pod_labels),
+            namespace=draw(namespaces),
+            deleted_at=draw(deleted),
+            anti_affinity=draw(carried),
         )
         placed.append((who, node))
     return nodes, placed
@@ -160,7 +171,7 @@ def test_topology_spread(cluster: Any, spread: Any, terms: Any, tolerations: Any
 
 @Law
 @given(
-    clusters(pod_terms),
+    clusters(some_terms),
     st.lists(pod_terms, max_size=2).map(tuple),
     st.lists(pod_terms, max_size=2).map(tuple),
     labels(POD_LABELS),
@@ -180,7 +191,7 @@ def test_inter_pod_affinity(cluster: Any, near: Any, apart: Any, own: dict[str, 
 
 
 @Law
-@given(clusters(pod_terms), st.lists(constraints, max_size=2).map(tuple), st.lists(pod_terms, max_size=1).map(tuple))
+@given(clusters(some_terms), st.lists(constraints, max_size=2).map(tuple), st.lists(pod_terms, max_size=1).map(tuple))
 def test_a_part_of_the_rows_is_judged_as_in_the_whole(cluster: Any, spread: Any, apart: Any) -> None:
     nodes, placed = cluster
     incoming = pod(labels={"app": "a"}, spread=spread, anti_affinity=apart)
