@@ -747,6 +747,19 @@ def test_a_larger_machine_counts_with_as_much_steady_work_as_will_run_at_one_tim
     assert bought(result) == {"fitting": 1}
 
 
+def test_no_larger_machine_is_bought_on_faith_for_a_hundredth() -> None:
+    """Two jobs of 4 GiB fill an m1.medium, which is 0.1 % cheaper a GiB than an m3.small. It is bought for two that wait;
+    for one, and the six that are still to come, machines are bought that each give back alone.
+    """
+    ages = [float(age) for age in range(5, 120, 10)]
+    came = [make_job(f"j{age}", 600, cpu="1", memory="4Gi", created_at=NOW - age) for age in ages]
+    there = [running(job, "full", age) for job, age in zip(came, ages, strict=True)]
+    policy, nodes = make_policy(look_ahead_s=120.0), [make_node("full", "12", "48Gi", pods=12)]
+    waiting = [make_job(name, 600, cpu="1", memory="4Gi") for name in ("waits", "waits-too")]
+    assert bought(planned([*there, waiting[0]], policy, nodes=nodes)) == {"m3.small": 7}
+    assert bought(planned([*there, *waiting], policy, nodes=nodes)) == {"m1.medium": 1, "m3.small": 6}
+
+
 def test_without_looking_ahead_nothing_is_steady_and_what_waits_is_bought_for() -> None:
     """As in the paper, whatever came before (Algorithm 3)."""
     steadily = come([100.0, 70.0, 40.0, 20.0])

@@ -76,7 +76,8 @@ class Rescheduler:
     def movable(self, candidate: DrainCandidate) -> list[Pod] | KeptNode:
         """The pods that must move, unless a rule holds one of them."""
         name, rules = candidate.node.name, candidate.group.cleaning
-        refused = source_refusal(candidate.node, rules.migration) if candidate.pods else None
+        has_work = any(pod.is_work for pod in candidate.pods)  # a DaemonSet's pods need no checkpoint to end
+        refused = source_refusal(candidate.node, rules.migration) if has_work else None
         if refused is not None:
             return KeptNode(name, Kept.CANNOT_CHECKPOINT, f"{refused[1]}; its group moves pods by {rules.migration}")
         context = Context(rules, self.ledger, self.now, self.policy.migration, self.volumes)

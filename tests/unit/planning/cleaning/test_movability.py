@@ -241,6 +241,14 @@ def test_a_node_that_writes_no_checkpoints_is_kept_unless_it_is_empty() -> None:
     assert kept(cleaning)["n1"] is Kept.CANNOT_CHECKPOINT
 
 
+def test_what_ends_with_its_node_needs_no_checkpoint() -> None:
+    """A node with a DaemonSet's pod and a static one alone was kept for ever where its runtime is too old."""
+    agent = job_on("n1", "agent", owner=Owner("DaemonSet", "agent", "uid"))
+    proxy = job_on("n1", "proxy", is_mirror=True)
+    cleaning = cleaned(quiet_snapshot([owned_node("n1", runtime=TOO_OLD)], [agent, proxy]), CHECKPOINTED)
+    assert [removing.node for removing in cleaning.remove] == ["n1"]
+
+
 def test_one_pod_that_would_lose_something_keeps_its_node() -> None:
     nodes = [owned_node("n1", runtime=ABLE), owned_node("room", runtime=ABLE, **STAYS)]
     pods = [job_on("n1", "a"), job_on("n1", "b", obstacles=(Refusal.EMPTY_DIR,))]
