@@ -38,11 +38,15 @@ class RunLengthSource(StrEnum):
     DEFAULT = "default"
 
 
+TEMPLATE, IMAGE, KIND_OF_OWNER = "template", "image", "kind of owner"
+"""What runs had in common that an estimate was learned from, nearest first."""
+
+
 class RunLength(msgspec.Struct, frozen=True, omit_defaults=True):
     """How long a pod is thought to run.
 
-    Of what was learned: `basis` is what the runs had in common ("template", "image" or "kind of owner"), `runs` how
-    many there were, and `confidence` the share of them, newer ones counting more, that ended within a quarter of it.
+    Of what was learned: `basis` is what the runs had in common (TEMPLATE, IMAGE, KIND_OF_OWNER), `runs` how many there
+    were, and `confidence` the share of them, newer ones counting more, that ended within a quarter of it.
     """
 
     seconds: float

@@ -16,11 +16,10 @@ from operator import is_
 
 import msgspec
 
-from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
+from htas.model.pods import IMAGE, KIND_OF_OWNER, TEMPLATE, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import MOST_RUNS, RunLengths
 from htas.model.record import Run
 
-TEMPLATE, IMAGE, KIND_OF_OWNER = "template", "image", "kind of owner"
 MOST_HISTORIES = 4096
 """Full ones of 64 runs, none of them shared, hold 60 MB; the least recently used go first."""
 CLOSE = 0.25

@@ -26,6 +26,7 @@ from htas.model.resources import PODS, Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
+from tools.bench.money.everyday import EVERYDAY
 
 GIB, HOUR_S, DAY_S = 2**30, 3600.0, 86_400.0
 
@@ -273,6 +274,10 @@ def _gpu_mix(seed: int) -> Scene:
     return Scene(Workload("gpu-mix", tuple(_jobs(random, 1 / 90, 3 * HOUR_S, job))), _trace_prices())
 
 
+def _everyday(draw: Callable[[int], tuple[Workload, Catalogue, float]]) -> Callable[[int], Scene]:
+    return lambda seed: Scene(*draw(seed))
+
+
 def families(trace: Path | None = None) -> Mapping[str, Family]:
     """All families by name; slices of a trace among them where one is given."""
     made = [
@@ -296,6 +301,7 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         Family("scarce", "two of five orders refused", _on_stable(_scarce)),
         Family("gpu-mix", "training, inference and CPU work", _gpu_mix),
     ]
+    made += [Family(name, title, _everyday(draw)) for name, (title, draw) in EVERYDAY.items()]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))
     return {each.name: each for each in made}

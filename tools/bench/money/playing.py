@@ -19,7 +19,7 @@ from htas.planning.planner import plan
 from htas.trials.bill import Trial, run
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.families import Scene, families
-from tools.bench.money.switches import HTAS, MOVES_SERVICES, with_services_moved, without
+from tools.bench.money.switches import EVICTS, HTAS, MOVES_SERVICES, by_eviction, with_services_moved, without
 
 ONE = "cluster-autoscaler-one"
 SHIPPED = ("cluster-autoscaler", "karpenter")
@@ -89,6 +89,8 @@ def contender_of(name: str, family: str, catalogue: Catalogue, trace: Path | Non
         return Contender(HTAS, "HTAS, as shipped", as_shipped(catalogue), plan)
     if name == MOVES_SERVICES:
         return Contender(name, "HTAS, moving services", with_services_moved(as_shipped(catalogue)), plan)
+    if name == EVICTS:
+        return Contender(name, "HTAS, evicting jobs", by_eviction(as_shipped(catalogue)), plan)
     if name.startswith(HTAS):
         return Contender(name, name, without(name, as_shipped(catalogue)), plan)
     if name == ONE:

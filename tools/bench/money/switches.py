@@ -58,3 +58,12 @@ def with_services_moved(policy: Policy) -> Policy:
 def without(contender: str, policy: Policy) -> Policy:
     """The policy of a contender named `htas-without-RULE`; raises KeyError for rules that there are not."""
     return CHANGES[contender.removeprefix(WITHOUT)](policy)
+
+
+EVICTS = f"{HTAS}-evicts"
+"""HTAS as it is where nothing keeps the progress of moved jobs, as with OpenStack: they begin again."""
+
+
+def by_eviction(policy: Policy) -> Policy:
+    """The policy of EVICTS."""
+    return _cleaned(lambda _: CleaningRules())(policy)

@@ -203,7 +203,13 @@ class Consolidator:
         the disruption.
         """
         rules, now = group.cleaning.consolidation, self._rescheduler.now
-        ripe = [c for c in candidates if now - c.claim.since >= rules.after_s and not self._ends_soon(c)]
+        ripe = [
+            each
+            for each in candidates
+            if now - each.claim.since >= rules.after_s
+            and not self._ends_soon(each)
+            and self._rescheduler.gamble(each, each.work) is None
+        ]
         ripe.sort(key=lambda candidate: candidate.rank)
         found: list[Replacing] = []
         for size in range(min(at_once, len(ripe)), 0, -1):

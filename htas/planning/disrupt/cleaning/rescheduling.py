@@ -6,7 +6,7 @@ never count the same free room; budgets are spent in one ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from htas.model.move_times import MoveTimes
@@ -18,7 +18,7 @@ from htas.model.reasons import Kept
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility import PLACEMENT_FILTERS, resources
-from htas.planning.cluster.run_length import as_moved, remaining_s
+from htas.planning.cluster.run_length import as_moved, may_begin_again, remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.eligibility import drain_rules
@@ -59,6 +59,9 @@ class Rescheduler:
         movable = self.movable(candidate)
         if isinstance(movable, KeptNode):
             return movable
+        gamble = self.gamble(candidate, movable)
+        if gamble is not None:
+            return gamble
         saving = self._saving(candidate, movable)
         if saving is not None and not saving.exceeds(0):
             return _not_worth_it(candidate, saving, 0)
@@ -93,6 +96,21 @@ class Rescheduler:
             if not verdict.stays:
                 movable.append(pod)
         return movable
+
+    def gamble(self, candidate: DrainCandidate, pods: Iterable[Pod]) -> KeptNode | None:
+        """Why a node is kept whose work would begin again, for nobody knows how long; None: none of it is such.
+
+        Outgoing nodes are emptied all the same.
+        """
+        if candidate.outgoing is not None:
+            return None
+        for pod in pods:
+            is_lost = not method_for(pod, candidate.group.cleaning.migration).keeps_progress
+            if pod.started_at is not None and is_lost and not may_begin_again(pod, self.policy, self.now):
+                ran = span(self.now - pod.started_at)
+                what = f"{pod.key} has run for {ran} and would begin again; how long it runs is not known well enough"
+                return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, what)
+        return None
 
     def _saving(self, candidate: DrainCandidate, pods: list[Pod]) -> Saving | None:
         """What emptying a node saves, beside what that adds elsewhere.

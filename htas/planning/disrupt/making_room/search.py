@@ -18,7 +18,7 @@ from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
-from htas.planning.cluster.run_length import as_moved
+from htas.planning.cluster.run_length import as_moved, may_begin_again
 from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.disrupt.making_room.way import Way
@@ -181,6 +181,8 @@ class RoomSearch:
         for row in rows[order[:SETS]].tolist():
             target = sim.table.nodes[row].name
             method = self._methods.method(mover, target)
+            if not method.keeps_progress and not may_begin_again(mover, self._context.policy, self._context.now):
+                continue  # what its beginning again would cost is anybody's guess
             terms = self._terms.terms(mover, DisruptionKind.MOVE, target)
             if terms.allowed_for is AllowedFor.ANYBODY and self._methods.arrives(mover, target):
                 move = Move(mover.key, mover.uid, sim.table.nodes[source].name, target, method, MoveReason.MAKES_ROOM)
