@@ -13,11 +13,12 @@ from htas.model.disruptions import Drain
 from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, RunLength, RunLengthSource
 from htas.model.policy import EmptyRelease, Value
 from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import Memory
 from htas.planning.cluster.classes import CPU_ROW
+from htas.planning.cluster.run_length import as_moved, run_length_s
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.cleaner import clean
 from htas.planning.place.placing import Placer
@@ -28,6 +29,7 @@ from tests.builders import (
     make_move,
     make_node,
     make_pod,
+    make_policy,
     owned_node,
     ready_claim,
     running,
@@ -442,3 +444,41 @@ def test_the_memory_alone_changes_when_cleaning_is_not_due() -> None:
     assert set(kept(cleaning).values()) == {Kept.CLEANING_NOT_DUE}
     assert cleaning.memory.empty_since == {"n1": NOW}
     assert LONG_AGO not in cleaning.memory.underutilized_since.values()
+
+
+LEARNED = RunLengthSource.LEARNED
+
+
+@pytest.mark.parametrize(
+    ("run_length", "goes"),
+    [
+        pytest.param(RunLength(4000.0, RunLengthSource.ANNOTATION), True, id="stated"),
+        pytest.param(RunLength(500.0, RunLengthSource.ANNOTATION), False, id="stated, and it has outrun that"),
+        pytest.param(RunLength(4000.0, LEARNED, "template", 8, 0.9), True, id="learned of its template"),
+        pytest.param(RunLength(4000.0, LEARNED, "image", 8, 0.5), True, id="of its image, half of whose runs agree"),
+        pytest.param(RunLength(4000.0, LEARNED, "template", 8, 0.4), False, id="most of whose runs differ"),
+        pytest.param(RunLength(4000.0, LEARNED, "kind of owner", 60, 0.9), False, id="of all Jobs there are"),
+        pytest.param(RunLength(4000.0, RunLengthSource.DEADLINE), False, id="its deadline alone"),
+        pytest.param(RunLength(4000.0, RunLengthSource.DEFAULT), False, id="nothing"),
+    ],
+)
+def test_work_begins_again_only_where_enough_is_known_of_its_end(run_length: RunLength, goes: bool) -> None:
+    """An executor of an hour, known by its kind of owner alone (574 s), was evicted after 55 minutes, and again."""
+    nodes = [owned_node("n1"), owned_node("room", **STAYS)]
+    snapshot = quiet_snapshot(nodes, [job_on("n1", "a", ran_s=600.0, run_length=run_length)])
+    for method, does_go in ((MigrationMethod.EVICT, goes), (MigrationMethod.CHECKPOINT, True)):
+        cleaning = cleaned(snapshot, policy_with({"migration": method}))
+        assert (removed(cleaning) == ["n1"]) is does_go, method
+        if not does_go:
+            said = "default/a has run for 10m00s and would begin again; how long it runs is not known well enough"
+            assert (kept(cleaning)["n1"], message(cleaning, "n1")) == (Kept.EMPTY_BEFORE_MIGRATION_PAYS, said)
+
+
+def test_who_has_outrun_its_estimate_is_expected_to_run_as_long_again_where_it_begins_anew() -> None:
+    """600 s of 500: as long again is left of it, and all of that 1,200 s where it begins again."""
+    pod = job_on("n1", "a", ran_s=600.0, run_length=RunLength(500.0, RunLengthSource.ANNOTATION))
+    expected = {MigrationMethod.EVICT: 1200.0, MigrationMethod.CHECKPOINT: 600.0}
+    for method, runs_s in expected.items():
+        assert run_length_s(as_moved(pod, method, make_policy(), NOW), make_policy()) == runs_s
+    in_time = job_on("n1", "b", ran_s=600.0, left_s=400.0)
+    assert run_length_s(as_moved(in_time, MigrationMethod.EVICT, make_policy(), NOW), make_policy()) == 1000.0

@@ -128,6 +128,15 @@ def test_what_costs_less_is_done(waiting: Pod, left: Pod | None, by: Policy, is_
     assert bool(_moves(made)) != is_bought
 
 
+@pytest.mark.parametrize("method", [MigrationMethod.CHECKPOINT, MigrationMethod.EVICT])
+def test_nobody_begins_again_to_make_room_who_has_run_for_longer_than_expected(method: MigrationMethod) -> None:
+    """How much longer is anybody's guess: jobs that state a third of their run were begun again one after the other."""
+    pods = [job_on(node, name, left_s=-30.0, ran_s=60.0) for node, name in (("left", "one"), ("right", "two"))]
+    made = decided(figure_1(left=pods[0], right=pods[1]), policy(method))
+    assert bool(_moves(made)) is method.keeps_progress
+    assert bool(made.launch) is not method.keeps_progress
+
+
 @pytest.mark.parametrize(
     ("left_s", "is_bought"),
     [
