@@ -64,9 +64,9 @@ class TimeoutsSetting(Section):
         default=300.0, gt=0, description="Until a machine that does not go is asked for its end again; 5m."
     )
     backoff_initial: Seconds = Field(
-        default=60.0,
+        default=20.0,
         gt=0,
-        description="How long a flavour that failed is not asked for, at first; 1m: meanwhile dearer ones are bought.",
+        description="How long a flavour that failed is not asked for, at first; 20s: meanwhile dearer ones are bought.",
     )
     backoff_max: Seconds = Field(
         default=1800.0, gt=0, validate_default=True, description="What that doubles up to; 30m (Cluster Autoscaler's)."

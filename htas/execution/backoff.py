@@ -1,6 +1,6 @@
 """Backing off flavours that failed.
 
-The wait doubles with each failure that follows the end of the last wait (1 min to 30 min by default; Cluster Autoscaler
+The wait doubles with each failure that follows the end of the last wait (20 s to 30 min by default; Cluster Autoscaler
 has 5 to 30 per node group); failures within a wait do not lengthen it. A machine that becomes Ready ends it.
 """
 

@@ -88,7 +88,7 @@ def with_bought(
 def pause_s(awaited: AwaitedMachine, policy: Policy) -> float:
     """For how long nothing is bought after so many purchases in vain: 1, 2, 4 … minutes, half an hour at most."""
     timeouts = policy.timeouts
-    return min(timeouts.backoff_initial_s * 2.0 ** min(awaited.times - 1, 20), timeouts.backoff_max_s)
+    return min(max(SETTLES_S, timeouts.backoff_initial_s) * 2.0 ** min(awaited.times - 1, 20), timeouts.backoff_max_s)
 
 
 class Owners:
