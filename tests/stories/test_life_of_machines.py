@@ -137,12 +137,20 @@ def test_failures_delay_work_but_lose_none(chances: Chances, word: str) -> None:
     assert any(word in line for line in story.messages)
 
 
-def test_a_stockout_takes_the_next_cheapest_at_once() -> None:
+@pytest.mark.parametrize(
+    ("refused", "asked_for"),
+    [
+        pytest.param(1, ["t3.xsmall"] * 2, id="once: it is asked for again with the next cycle"),
+        pytest.param(2, ["t3.xsmall", "t3.xsmall", "m3.xsmall"], id="twice: the next cheapest is bought meanwhile"),
+    ],
+)
+def test_a_stockout_delays_nobody_for_long(refused: int, asked_for: list[str]) -> None:
     story = Story(None, job("one", cpu_m=500, gib=0.5))
-    story.world.cloud.faults.arrange("create", CapacityError("no valid host was found"))
-    story.play(30)
+    for _ in range(refused):
+        story.world.cloud.faults.arrange("create", CapacityError("no valid host was found"))
+    story.play(30 * refused)
     flavours = [item.flavour for result in story.seen for item in result.plan.launch]
-    assert flavours == ["t3.xsmall", "m3.xsmall"]
+    assert flavours == asked_for
 
 
 def test_quota_is_respected_and_used_when_it_grows() -> None:

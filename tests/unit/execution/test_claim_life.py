@@ -82,14 +82,15 @@ def test_a_new_state_is_dated_an_old_one_is_not() -> None:
 def test_backing_off_doubles_after_each_wait_and_ends_with_success() -> None:
     backoffs = Backoffs(T)
     backoffs.failed("f", None, "no host", 0)
-    assert [b.until for b in backoffs.current(1)] == [60]
+    assert [b.until for b in backoffs.current(1)] == [20]
     backoffs.failed("f", None, "again within the wait", 10)
-    assert [b.until for b in backoffs.current(11)] == [60]
-    for at, until in ((61, 181), (182, 422), (423, 903), (904, 1864), (1865, 3665), (3666, 5466)):
+    assert [b.until for b in backoffs.current(11)] == [20]
+    waits = ((21, 61), (62, 142), (143, 303), (304, 624), (625, 1265), (1266, 2546), (2547, 4347), (4348, 6148))
+    for at, until in waits:
         backoffs.failed("f", None, "no host", at)
         assert [b.until for b in backoffs.current(at)] == [until]
     backoffs.worked("f", None)
-    assert backoffs.current(4000) == ()
+    assert backoffs.current(4400) == ()
 
 
 def test_expectations_hold_until_seen_or_too_old() -> None:
