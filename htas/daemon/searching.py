@@ -169,7 +169,7 @@ class Searching:
     # Inside.
 
     def _begin(self, snapshot: ClusterSnapshot, is_requested: bool) -> None:
-        self._circumstances = circumstances(snapshot)
+        self._circumstances = circumstances(snapshot, self.policy)
         self._asked_of = {pod.uid: pod.priority for pod in snapshot.cluster.pods if is_pending(pod, pod.node)}
         with self._lock:
             last = self._report

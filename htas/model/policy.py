@@ -213,7 +213,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     release_s: float = 300.0
     """How long a machine may take to go before its end is asked for again."""
     backoff_initial_s: float = 20.0
-    """Of a flavour: with two of five orders refused work costs 12 % less than with 1 min (docs/benchmarks.md, scarce)."""
+    """Of a flavour: with two of five orders refused, 12 % less is paid than with 1 min (docs/benchmarks.md, scarce)."""
     backoff_max_s: float = 1800.0
 
 

@@ -292,7 +292,7 @@ def search_request(snapshot: ClusterSnapshot, policy: Policy, waiting: Waiting) 
     if search.is_under_way and not has_suggestion(snapshot):
         under_way = _under_way(snapshot, policy)
         return SearchRequest(told={pod.key: under_way for pod, _ in waiting})
-    is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
+    is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot, policy)
     left = search.left if search.ended_at is not None else {}
     ripe = [pod for pod, _ in waiting if now - pod.created_at >= fallback.after_s]
     asked = tuple(pod.key for pod in ripe if not (is_same and pod.uid in left))
@@ -322,17 +322,29 @@ def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
     return f"a rearrangement is under way, for {left_s:.0f} s more at most"
 
 
-def circumstances(snapshot: ClusterSnapshot) -> str:
+def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
-    It changes with every pod that comes, goes or is bound, with every node, and with what budgets allow.
+    It changes with every pod that comes, goes, is bound or lets itself be moved, with every node and what it offers,
+    with what budgets allow, and with the configuration.
     """
     cluster = snapshot.cluster
-    digest = blake2b(digest_size=16)
-    for pod in sorted((pod.uid, pod.node or "", pod.is_terminating, len(pod.gates)) for pod in cluster.pods):
+    digest = blake2b(repr(policy).encode(), digest_size=16)
+    for pod in sorted(
+        (
+            pod.uid,
+            pod.node or "",
+            pod.is_terminating,
+            len(pod.gates),
+            pod.priority,
+            repr(sorted(pod.disruption.items())),
+        )
+        for pod in cluster.pods
+    ):
         digest.update(repr(pod).encode())
-    for node in sorted((node.name, node.is_ready, node.is_unschedulable, len(node.taints)) for node in cluster.nodes):
-        digest.update(repr(node).encode())
+    for node in sorted(cluster.nodes, key=lambda node: node.name):
+        there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, sorted(node.labels.items())
+        digest.update(repr((node.name, there)).encode())
     for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
         digest.update(repr(budget).encode())
     return digest.hexdigest()

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from htas.model.constraints import PodAffinityTerm, SpreadConstraint
-from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
-from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, Limits, Promises
+from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
+from htas.model.resources import Resources
 from htas.model.snapshot import OptimizerState
 from htas.planning.disrupt.fallback import MOST_AT_ONCE, circumstances
 from htas.planning.disrupt.preemption import preemptor
@@ -413,7 +414,7 @@ def test_it_is_not_asked_for_what_fits_no_node_there_is() -> None:
 
 def searched(**how: object) -> Plan:
     pods = [on("n", "a"), incoming()]
-    now = circumstances(make_snapshot(ONE, pods))
+    now = circumstances(make_snapshot(ONE, pods), OPTIMIZE)
     search = OptimizerState(**{"ended_at": NOW - 300, "circumstances": now, **how})  # type: ignore[arg-type]
     return planned(ONE, pods, OPTIMIZE, search=search)
 
@@ -458,9 +459,18 @@ def test_what_is_proven_is_told() -> None:
     assert "htas optimize tells who is not" in message
 
 
-def test_circumstances_change_with_what_is_there() -> None:
-    before = circumstances(make_snapshot(ONE, [on("n", "a"), incoming()]))
-    assert before == circumstances(make_snapshot(ONE, [incoming(), on("n", "a")])), "whatever the order"
-    for pods in ([incoming()], [on("n", "a")], [ending(on("n", "a")), incoming()]):
-        assert circumstances(make_snapshot(ONE, pods)) != before
-    assert circumstances(make_snapshot([*ONE, machine("m")], [on("n", "a"), incoming()])) != before
+def test_circumstances_change_with_what_is_there_and_what_it_allows() -> None:
+    def now(nodes: list[Node], *pods: Pod, by: Policy = OPTIMIZE) -> str:
+        return circumstances(make_snapshot(nodes, pods), by)
+
+    there, waiting = on("n", "a"), incoming()
+    before = now(ONE, there, waiting)
+    assert before == now(ONE, waiting, there), "whatever the order"
+    for pods in ([waiting], [there], [ending(there), waiting]):
+        assert now(ONE, *pods) != before
+    willing = msgspec.structs.replace(there, disruption={MAY_MIGRATE: "true"})
+    assert now(ONE, willing, waiting) != before, "its owner lets it be moved"
+    assert now([*ONE, machine("m")], there, waiting) != before
+    for change in ({"labels": {"zone": "b"}}, {"allocatable": Resources(1, 1, 1, 1)}):
+        assert now([msgspec.structs.replace(ONE[0], **change)], there, waiting) != before
+    assert now(ONE, there, waiting, by=make_policy()) != before, "another configuration"
