@@ -21,8 +21,9 @@ from tools.bench.money.beside_clairvoyant import Beside, beside_rows
 from tools.bench.money.books import books
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.clairvoyant import Stay, exact, near_optimum, problem
-from tools.bench.money.families import Scene, families
+from tools.bench.money.families import families
 from tools.bench.money.playing import Played, as_shipped, play
+from tools.bench.money.scenes import Scene
 from tools.bench.money.table import estimate, rows
 
 GIB = 2**30

@@ -19,7 +19,7 @@ from ortools.linear_solver import pywraplp
 
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Workload
-from tools.bench.money.families import Scene
+from tools.bench.money.scenes import Scene
 
 
 def least_nano_seconds(scene: Scene) -> int:

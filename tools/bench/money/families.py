@@ -1,61 +1,41 @@
 """Families of work, each drawn anew by a seed: what arrives, what machines cost, how long they take to come.
 
-The paper's four patterns are what HTAS was first measured on; all others differ from them in one thing each, which is
-named in their title. None was chosen by how HTAS does on it.
+The paper's four patterns are what HTAS was first measured on; the others here differ from them in one thing each, which
+is named in their title, and those of everyday.py are the work of clusters as people have them. None was chosen by how
+HTAS does on it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import msgspec
 
-from htas.config.loader import load_catalogue
-from htas.config.places import config_file
-from htas.experiments.contenders import ACQUISITION_LAG_S
 from htas.experiments.workloads import openb, patterns
 from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
-from htas.model.pods import WorkKind
-from htas.model.resources import PODS, Resources
+from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
 from tools.bench.money.everyday import EVERYDAY
-
-GIB, HOUR_S, DAY_S = 2**30, 3600.0, 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """One draw of a family: what every contender is given alike."""
-
-    work: Workload
-    catalogue: Catalogue
-    startup_s: float = ACQUISITION_LAG_S
-    chances: Chances | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A kind of work by its name; `draw(seed)` gives the same scene for the same seed."""
-
-    name: str
-    title: str
-    draw: Callable[[int], Scene]
-
-
-def _paper_prices() -> Catalogue:
-    return load_catalogue(config_file("flavours/nectar.yaml"))
-
-
-def _trace_prices() -> Catalogue:
-    return load_catalogue(config_file("flavours/openb.yaml"))
+from tools.bench.money.scenes import (
+    GIB,
+    HOUR_S,
+    Family,
+    Scene,
+    job,
+    jobs,
+    paper_prices,
+    service,
+    trace_prices,
+    with_gpus,
+)
 
 
 def _billed(catalogue: Catalogue, granularity_s: int) -> Catalogue:
@@ -63,21 +43,7 @@ def _billed(catalogue: Catalogue, granularity_s: int) -> Catalogue:
 
 
 def _pattern(name: str) -> Callable[[int], Scene]:
-    return lambda seed: Scene(patterns.workload(patterns.named(name), seed), _paper_prices())
-
-
-def _job(name: str, cpu_m: int, gib: float, runs_s: float, *, states: bool = True) -> Task:
-    stated = math.ceil(runs_s / 30) * 30.0 if states else None
-    requests = Resources(cpu_m, int(gib * GIB), 0, 1)
-    return Task(name, requests, kind=WorkKind.BATCH, runs_s=runs_s, stated_s=stated, labels={"job": name})
-
-
-def _jobs(random: Random, rate_per_s: float, until_s: float, draw: Callable[[Random, str], Task]) -> list[Arrival]:
-    """Jobs as a Poisson process, from the second minute on."""
-    arrivals, at_s = list[Arrival](), 120.0
-    while (at_s := at_s + random.expovariate(rate_per_s)) < until_s:
-        arrivals.append(Arrival(at_s, draw(random, f"job-{len(arrivals) + 1:04d}")))
-    return arrivals
+    return lambda seed: Scene(patterns.workload(patterns.named(name), seed), paper_prices())
 
 
 def bounded_pareto(share: float, shortest_s: float, longest_s: float, alpha: float) -> float:
@@ -91,34 +57,38 @@ def bounded_pareto(share: float, shortest_s: float, longest_s: float, alpha: flo
 
 def _heavy_tailed(*, states: bool) -> Callable[[int], Scene]:
     def draw(seed: int) -> Scene:
-        def job(random: Random, name: str) -> Task:
+        def drawn(random: Random, name: str) -> Task:
             runs_s = bounded_pareto(random.random(), 60.0, 8 * HOUR_S, 0.8)
-            return _job(
-                name, random.choice((100, 200, 500, 1000)), random.choice((0.3, 0.6, 1.5, 3.0)), runs_s, states=states
+            return job(
+                name,
+                random.choice((100, 200, 500, 1000)),
+                random.choice((0.3, 0.6, 1.5, 3.0)),
+                runs_s,
+                states=1.0 if states else None,
             )
 
         random = Random(f"heavy-tailed/{seed}")
-        return Scene(Workload("heavy-tailed", tuple(_jobs(random, 3 / 60, 1.5 * HOUR_S, job))), _paper_prices())
+        return Scene(Workload("heavy-tailed", tuple(jobs(random, 3 / 60, 1.5 * HOUR_S, drawn))), paper_prices())
 
     return draw
 
 
 def _trickle(seed: int) -> Scene:
-    def job(random: Random, name: str) -> Task:
-        return _job(name, random.choice((100, 250, 500)), random.choice((0.5, 1.0, 2.0)), random.uniform(30, 180))
+    def drawn(random: Random, name: str) -> Task:
+        return job(name, random.choice((100, 250, 500)), random.choice((0.5, 1.0, 2.0)), random.uniform(30, 180))
 
     random = Random(f"trickle/{seed}")
-    return Scene(Workload("trickle", tuple(_jobs(random, 1 / 150, 4 * HOUR_S, job))), _paper_prices())
+    return Scene(Workload("trickle", tuple(jobs(random, 1 / 150, 4 * HOUR_S, drawn))), paper_prices())
 
 
 def _long(seed: int) -> Scene:
-    def job(random: Random, name: str) -> Task:
-        return _job(
+    def drawn(random: Random, name: str) -> Task:
+        return job(
             name, random.choice((500, 1000, 2000)), random.choice((2.0, 4.0, 8.0)), random.uniform(1, 6) * HOUR_S
         )
 
     random = Random(f"long/{seed}")
-    return Scene(Workload("long", tuple(_jobs(random, 1 / 240, 4 * HOUR_S, job))), _paper_prices())
+    return Scene(Workload("long", tuple(jobs(random, 1 / 240, 4 * HOUR_S, drawn))), paper_prices())
 
 
 # What keeps pods apart, and what they ask for.
@@ -127,15 +97,15 @@ def _long(seed: int) -> Scene:
 def _anti_affine(seed: int) -> Scene:
     """Jobs of eight teams, whose own do not share a node: licences, ports and caches are such cases."""
 
-    def job(random: Random, name: str) -> Task:
+    def drawn(random: Random, name: str) -> Task:
         team = f"team-{random.randrange(8)}"
-        task = _job(name, random.choice((100, 200, 400)), random.choice((0.3, 0.6, 1.2)), random.uniform(120, 900))
+        task = job(name, random.choice((100, 200, 400)), random.choice((0.3, 0.6, 1.2)), random.uniform(120, 900))
         same = LabelSelector((Requirement("team", Operator.IN, (team,)),))
         apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, same),))
         return msgspec.structs.replace(task, labels={**task.labels, "team": team}, constraints=apart)
 
     random = Random(f"anti-affine/{seed}")
-    return Scene(Workload("anti-affine", tuple(_jobs(random, 2 / 60, HOUR_S, job))), _paper_prices())
+    return Scene(Workload("anti-affine", tuple(jobs(random, 2 / 60, HOUR_S, drawn))), paper_prices())
 
 
 def _memory_bound(seed: int) -> Scene:
@@ -146,7 +116,7 @@ def _memory_bound(seed: int) -> Scene:
         return msgspec.structs.replace(task, requests=requests)
 
     work = patterns.workload(patterns.named("stable"), seed)
-    return Scene(patterns.mapped(work, heavy), _paper_prices())
+    return Scene(patterns.mapped(work, heavy), paper_prices())
 
 
 def _day_and_night(seed: int) -> Scene:
@@ -154,7 +124,7 @@ def _day_and_night(seed: int) -> Scene:
     random = Random(f"day-and-night/{seed}")
     arrivals, rescales = list[Arrival](), list[Rescale]()
     for number in range(4):
-        task = Task(f"web-{number}", Resources(250, GIB // 2, 0, 1), labels={"app": f"web-{number}"})
+        task = service(f"web-{number}", 250, 0.5)
         arrivals.append(Arrival(10.0 * number, task, ControllerKind.REPLICA_SET, 2))
         most = random.randint(8, 16)
         for half_hour in range(1, 48):
@@ -162,12 +132,12 @@ def _day_and_night(seed: int) -> Scene:
             wanted = 2 + round((most - 2) * traffic)
             rescales.append(Rescale(half_hour * 1800 + random.uniform(0, 300), "default", task.name, wanted))
 
-    def job(random: Random, name: str) -> Task:
-        return _job(name, random.choice((500, 1000)), random.choice((1.0, 2.0, 4.0)), random.uniform(300, 3600))
+    def drawn(random: Random, name: str) -> Task:
+        return job(name, random.choice((500, 1000)), random.choice((1.0, 2.0, 4.0)), random.uniform(300, 3600))
 
-    night = _jobs(random, 1 / 60, 2 * HOUR_S, job)
+    night = jobs(random, 1 / 60, 2 * HOUR_S, drawn)
     arrivals += [msgspec.structs.replace(each, at_s=each.at_s + 21.5 * HOUR_S) for each in night]
-    return Scene(Workload("day-and-night", tuple(arrivals), tuple(rescales)), _paper_prices())
+    return Scene(Workload("day-and-night", tuple(arrivals), tuple(rescales)), paper_prices())
 
 
 def _autoscaled(*, drifts: bool) -> Callable[[int], Scene]:
@@ -181,8 +151,7 @@ def _autoscaled(*, drifts: bool) -> Callable[[int], Scene]:
         random = Random(f"{'drifting' if drifts else 'flapping'}/{seed}")
         arrivals, rescales = list[Arrival](), list[Rescale]()
         for number in range(8):
-            asks = Resources(random.choice((100, 250, 500)), int(random.choice((0.3, 0.5, 1.0, 2.0)) * GIB), 0, 1)
-            task = Task(f"web-{number}", asks, labels={"app": f"web-{number}"})
+            task = service(f"web-{number}", random.choice((100, 250, 500)), random.choice((0.3, 0.5, 1.0, 2.0)))
             wanted = least = random.randint(2, 6)
             arrivals.append(Arrival(10.0 * number, task, ControllerKind.REPLICA_SET, least))
             at = 600.0
@@ -192,13 +161,13 @@ def _autoscaled(*, drifts: bool) -> Callable[[int], Scene]:
                 )
                 rescales.append(Rescale(at, "default", task.name, wanted))
 
-        def job(random: Random, name: str) -> Task:
-            return _job(name, 500, 1.0, random.uniform(60, 600))
+        def drawn(random: Random, name: str) -> Task:
+            return job(name, 500, 1.0, random.uniform(60, 600))
 
-        jobs = _jobs(random, 1 / 600, 20 * HOUR_S, job) if drifts else _jobs(random, 1 / 60, HOUR_S / 2, job)
-        since_s = 0.0 if drifts else 19.5 * HOUR_S
-        arrivals += [msgspec.structs.replace(each, at_s=each.at_s + since_s) for each in jobs]
-        return Scene(Workload("autoscaled services", tuple(arrivals), tuple(rescales)), _paper_prices())
+        rate_per_s, until_s, since_s = (1 / 600, 20 * HOUR_S, 0.0) if drifts else (1 / 60, HOUR_S / 2, 19.5 * HOUR_S)
+        came = jobs(random, rate_per_s, until_s, drawn)
+        arrivals += [msgspec.structs.replace(each, at_s=each.at_s + since_s) for each in came]
+        return Scene(Workload("autoscaled services", tuple(arrivals), tuple(rescales)), paper_prices())
 
     return draw
 
@@ -247,7 +216,7 @@ def _slice_of(path: Path) -> Callable[[int], Scene]:
         first = Random(f"slice/{seed}").randrange(max(1, len(arrivals) - TRACE_TASKS))
         part = arrivals[first : first + TRACE_TASKS]
         moved = tuple(msgspec.structs.replace(each, at_s=each.at_s - part[0].at_s) for each in part)
-        return Scene(Workload(f"tasks {first} to {first + len(part)}", moved), _trace_prices())
+        return Scene(Workload(f"tasks {first} to {first + len(part)}", moved), trace_prices())
 
     return draw
 
@@ -263,19 +232,13 @@ _GPU_WORK = (
 def _gpu_mix(seed: int) -> Scene:
     """Training of hours on whole GPUs, inference tests of minutes on shares of one, and work without any."""
 
-    def job(random: Random, name: str) -> Task:
+    def drawn(random: Random, name: str) -> Task:
         gpus, shortest_s, longest_s = random.choices(_GPU_WORK, (1, 2, 3))[0]
-        cpu_m = random.choice((2000, 4000, 8000))
-        amounts = {"cpu": cpu_m, "memory": cpu_m // 1000 * 4 * GIB, PODS: 1, openb.GPU_MILLI: random.choice(gpus)}
-        task = _job(name, cpu_m, 1.0, random.uniform(shortest_s, longest_s))
-        return msgspec.structs.replace(task, requests=Resources.of(amounts))
+        cpu_m, thousandths = random.choice((2000, 4000, 8000)), random.choice(gpus)
+        return with_gpus(job(name, cpu_m, cpu_m // 1000 * 4, random.uniform(shortest_s, longest_s)), thousandths)
 
     random = Random(f"gpu-mix/{seed}")
-    return Scene(Workload("gpu-mix", tuple(_jobs(random, 1 / 90, 3 * HOUR_S, job))), _trace_prices())
-
-
-def _everyday(draw: Callable[[int], tuple[Workload, Catalogue, float]]) -> Callable[[int], Scene]:
-    return lambda seed: Scene(*draw(seed))
+    return Scene(Workload("gpu-mix", tuple(jobs(random, 1 / 90, 3 * HOUR_S, drawn))), trace_prices())
 
 
 def families(trace: Path | None = None) -> Mapping[str, Family]:
@@ -300,8 +263,8 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         Family("convex", "40 flavours, small ones cheaper a core", _on_stable(_priced(1.1))),
         Family("scarce", "two of five orders refused", _on_stable(_scarce)),
         Family("gpu-mix", "training, inference and CPU work", _gpu_mix),
+        *EVERYDAY,
     ]
-    made += [Family(name, title, _everyday(draw)) for name, (title, draw) in EVERYDAY.items()]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))
     return {each.name: each for each in made}

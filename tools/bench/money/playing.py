@@ -18,7 +18,8 @@ from htas.model.policy import Limits, Policy
 from htas.planning.planner import plan
 from htas.trials.bill import Trial, run
 from tools.bench.money.bound import least_nano_seconds
-from tools.bench.money.families import Scene, families
+from tools.bench.money.families import families
+from tools.bench.money.scenes import Scene
 from tools.bench.money.switches import EVICTS, HTAS, MOVES_SERVICES, by_eviction, with_services_moved, without
 
 ONE = "cluster-autoscaler-one"

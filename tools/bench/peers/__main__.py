@@ -34,7 +34,7 @@ from htas.model.money import bill_amount
 from htas.sandbox.workload import Workload
 from tools.bench.money.__main__ import seeds
 from tools.bench.money.bound import least_nano_seconds
-from tools.bench.money.families import Scene
+from tools.bench.money.scenes import Scene
 from tools.bench.peers.autoscalers import htas, karpenter
 from tools.bench.peers.day import DEFAULT, HTAS, day, manifest
 from tools.bench.peers.watching import Seen, Watch

@@ -1,0 +1,84 @@
+"""What families of work are drawn from: a scene, jobs and services, when they come, and what machines cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from htas.config.loader import load_catalogue
+from htas.config.places import config_file
+from htas.experiments.contenders import ACQUISITION_LAG_S
+from htas.experiments.workloads.openb import GPU_MILLI
+from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.flavours import Catalogue
+from htas.model.pods import WorkKind
+from htas.model.resources import Resources
+from htas.sandbox.cloud import Chances
+from htas.sandbox.workload import Arrival, Task, Workload
+
+GIB, MINUTE_S, HOUR_S = 2**30, 60.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One draw of a family: what every contender is given alike."""
+
+    work: Workload
+    catalogue: Catalogue
+    startup_s: float = ACQUISITION_LAG_S
+    chances: Chances | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of work by its name; `draw(seed)` gives the same scene for the same seed."""
+
+    name: str
+    title: str
+    draw: Callable[[int], Scene]
+
+
+def paper_prices() -> Catalogue:
+    return load_catalogue(config_file("flavours/nectar.yaml"))
+
+
+def trace_prices() -> Catalogue:
+    return load_catalogue(config_file("flavours/openb.yaml"))
+
+
+def job(
+    name: str, cpu_m: int, gib: float, runs_s: float, *, states: float | None = 1.0, rounded_to_s: float = 30.0
+) -> Task:
+    """Batch work that states so many times what it runs, rounded up; with None it states nothing."""
+    stated_s = None if states is None else math.ceil(runs_s * states / rounded_to_s) * rounded_to_s
+    requests = Resources(cpu_m, int(gib * GIB), 0, 1)
+    return Task(name, requests, kind=WorkKind.BATCH, runs_s=runs_s, stated_s=stated_s, labels={"job": name})
+
+
+def service(name: str, cpu_m: int, gib: float, constraints: Constraints = UNCONSTRAINED) -> Task:
+    """What runs for ever; none has opted in to be moved."""
+    return Task(name, Resources(cpu_m, int(gib * GIB), 0, 1), labels={"app": name}, constraints=constraints)
+
+
+def with_gpus(task: Task, thousandths: int) -> Task:
+    """The same, asking also for so much of a GPU, as the GPU trace counts it."""
+    requests = Resources.of({**task.requests.amounts(), GPU_MILLI: thousandths})
+    return msgspec.structs.replace(task, requests=requests)
+
+
+def poisson(random: Random, rate_at: Callable[[float], float], since_s: float, until_s: float) -> Iterator[float]:
+    """Instants of a Poisson process with a rate a second that changes; the last is the first past `until_s`."""
+    at_s = since_s
+    while at_s < until_s:
+        at_s += random.expovariate(rate_at(at_s))
+        yield at_s
+
+
+def jobs(random: Random, rate_per_s: float, until_s: float, draw: Callable[[Random, str], Task]) -> list[Arrival]:
+    """Jobs as a Poisson process, from the second minute on."""
+    instants = poisson(random, lambda _: rate_per_s, 120.0, until_s)
+    return [Arrival(at_s, draw(random, f"job-{n:04d}")) for n, at_s in enumerate(instants, 1) if at_s < until_s]
