@@ -60,7 +60,7 @@ class RunResult(msgspec.Struct, frozen=True):
     bill_nano_seconds: int
     """The invoice: price in billionths an hour × billed seconds. `cost` is the amount."""
     ended_at_s: float
-    """When the last batch task had ended and all services ran: machines are paid for until then."""
+    """When the last batch task had ended, nothing was to change and all services ran: bills are until then."""
     tasks: int
     finished: int
     lost: int

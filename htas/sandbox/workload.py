@@ -132,6 +132,13 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     loads: tuple[Load, ...] = ()
 
     @property
+    def last_change_s(self) -> float:
+        """When the last of it arrives, is rescaled or gets other requests: from then on it only runs."""
+        events: tuple[Arrival | Rescale | Load, ...] = (*self.arrivals, *self.rescales, *self.loads)
+        return max((event.at_s for event in events), default=0.0)
+
+    @property
     def could_end_s(self) -> float:
-        """When the last of the arrivals' tasks would end, had none waited."""
-        return max(arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in self.arrivals)
+        """When the last of its tasks would end, had none waited, and nothing of it changes any more."""
+        ends = [arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in self.arrivals]
+        return max([*ends, self.last_change_s])

@@ -1,4 +1,4 @@
-"""A trial for the bill: tasks come, machines are bought and returned, until the last task has ended."""
+"""A trial for the bill: tasks come, machines are bought and returned, until the last has ended and nothing changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from htas.trials.moved import Observer
 from htas.trials.sandboxed import PlanningTimes, daemon_of
 
 SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0
-"""Between two samples; the second where work arrives for more than a day."""
+"""Between two samples; the second where work arrives or is rescaled for more than a day."""
 GIVE_UP_S = 4 * 3600.0
 """So long after its last task could have ended a run is given up: something in it will never end."""
 DAY_S = 86_400.0
@@ -44,7 +44,10 @@ class Trial:
 
 
 def run(trial: Trial, *listeners: Callable[[CycleResult], None]) -> tuple[RunResult, Timing]:
-    """Play a trial until its last batch task has ended and all its services run; listeners are told of each cycle."""
+    """Play a trial until its last batch task has ended, nothing of it is still to change and all its services run.
+
+    Listeners are told of each cycle.
+    """
     result, timing, _ = run_with_starts(trial, *listeners)
     return result, timing
 
@@ -82,16 +85,15 @@ def _as_operated(work: Workload, contender: Contender) -> Workload:
 
 def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sample], bool]:
     """Let time pass a sample at a time; whether all ended before it was given up."""
-    last_arrival_s = max(arrival.at_s for arrival in work.arrivals)
     tasks = sum(arrival.replicas for arrival in work.arrivals if arrival.task.runs_s is not None)
     samples = [_sample(world)]
-    step_s = SAMPLE_S if last_arrival_s <= DAY_S else LONG_SAMPLE_S
+    step_s = SAMPLE_S if work.last_change_s <= DAY_S else LONG_SAMPLE_S
     longest_s = max(arrival.task.runs_s or 0.0 for arrival in work.arrivals)
     give_up_s = work.could_end_s + max(GIVE_UP_S, longest_s)  # evicted just before its end, it runs again
     while world.clock.now() < give_up_s:
         driver.run_until(world.clock.now() + step_s)
         samples.append(_sample(world))
-        has_all_come = world.clock.now() > last_arrival_s and not samples[-1].waiting
+        has_all_come = world.clock.now() > work.last_change_s and not samples[-1].waiting
         if has_all_come and world.ledger.finished + world.ledger.lost >= tasks:
             return samples, True
     return samples, False
@@ -115,7 +117,7 @@ def _sample(world: World) -> Sample:
 
 def _result(trial: Trial, world: World, observer: Observer, samples: list[Sample], is_over: bool) -> RunResult:
     ledger, billing = world.ledger, trial.contender.policy.catalogue.billing
-    ended_at_s = _ended_at(world) if is_over else world.clock.now()
+    ended_at_s = _ended_at(world, trial.work) if is_over else world.clock.now()
     kept = tuple(sample for sample in samples if sample.at_s <= ended_at_s) or tuple(samples[:1])
     waits = sorted(ledger.first_waits_s)
     return RunResult(
@@ -145,11 +147,12 @@ def _result(trial: Trial, world: World, observer: Observer, samples: list[Sample
     )
 
 
-def _ended_at(world: World) -> float:
-    """When the last batch task ended, or the last service began to run."""
+def _ended_at(world: World, work: Workload) -> float:
+    """When the last batch task ended, the last service began to run, or the work changed for the last time."""
     view = world.cluster.observe()
     ends = [ended.at for ended in view.ended if ended.succeeded and ended.at is not None]
-    return max([*ends, *(pod.started_at for pod in view.pods if pod.started_at is not None)], default=0.0)
+    starts = [pod.started_at for pod in view.pods if pod.started_at is not None]
+    return max([*ends, *starts, work.last_change_s])
 
 
 def billed_until(ledger: Ledger, billing: Billing, end: float) -> int:

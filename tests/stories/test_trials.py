@@ -11,10 +11,12 @@ from htas.experiments.contenders import ACQUISITION_LAG_S, Contender, contenders
 from htas.experiments.results import RunResult
 from htas.experiments.workloads.patterns import Pattern, Shape, workload
 from htas.model.flavours import Billing
+from htas.model.resources import Resources
 from htas.sandbox.ledger import Ledger, Rental
+from htas.sandbox.workload import Load, Rescale, Workload
 from htas.trials.bill import Trial, billed_until, run
 from htas.trials.books import Reckoning
-from tests.stories.play import Story, job
+from tests.stories.play import GIB, Story, job, service
 
 SMALL = Pattern("small", Shape.ON_OFF, high=8.0, low=1.0, length_s=600.0, period_s=300.0)
 CONTENDERS = contenders()
@@ -74,6 +76,44 @@ def test_a_run_that_does_not_end_is_given_up_and_says_so() -> None:
 def test_a_run_is_billed_until_its_work_has_ended(started: float, ended: float | None, want_s: int) -> None:
     ledger = Ledger(rentals=[Rental("vm", "claim", "small", 7, started, ended)])
     assert billed_until(ledger, Billing(60, 60), 600.0) == 7 * want_s
+
+
+def _services_after_a_job() -> Workload:
+    """A service of 1 core beside a job that has ended within 10 minutes; it grows after 40 and shrinks after 50."""
+    rescales = (Rescale(2400.0, "default", "web", 3), Rescale(3000.0, "default", "web", 1))
+    return Workload(
+        "grows late", (service("web", 1, requests=Resources(1000, GIB, 0, 1)), job("a", runs_s=300.0)), rescales
+    )
+
+
+def test_a_trial_goes_on_until_its_work_changes_no_more() -> None:
+    """What is rescaled after the last job's end is played, and all services are paid for until then."""
+    work = _services_after_a_job()
+    result, _ = run(Trial(CONTENDERS["htas"], work.name, work, 1))
+    assert (work.last_change_s, result.note) == (3000.0, "")
+    assert result.ended_at_s == pytest.approx(3000.0, abs=60.0)
+    assert result.ended_at_s >= 3000.0
+    assert result.machine_hours * 3600 > 2700
+    nodes_before = max(each.nodes for each in result.samples if each.at_s < 2400)
+    assert max(each.nodes for each in result.samples if each.at_s > 2400) > nodes_before
+
+
+@pytest.mark.parametrize(
+    ("work", "last_change_s", "could_end_s"),
+    [
+        pytest.param(Workload("w", (service("web", 1, at_s=20.0),)), 20.0, 20.0, id="a-service-comes"),
+        pytest.param(Workload("w", (job("a", runs_s=300.0),)), 0.0, 300.0, id="a-job-ends-after-all-have-come"),
+        pytest.param(_services_after_a_job(), 3000.0, 3000.0, id="a-rescale-after-the-last-jobs-end"),
+        pytest.param(
+            Workload("w", (service("web", 1),), loads=(Load(900.0, "default", "web", 5.0),)), 900.0, 900.0, id="a-load"
+        ),
+        pytest.param(Workload("w", ()), 0.0, 0.0, id="nothing"),
+    ],
+)
+def test_when_work_changes_for_the_last_time_and_could_end(
+    work: Workload, last_change_s: float, could_end_s: float
+) -> None:
+    assert (work.last_change_s, work.could_end_s) == (last_change_s, could_end_s)
 
 
 def test_what_the_books_say_is_the_invoice_at_every_look_and_a_lost_bill_shows() -> None:

@@ -81,7 +81,7 @@ def compared(case: Case) -> Compared:
 def _length(case: Case, *, in_charge: bool) -> float:
     """When the last of the work has ended, in minutes rounded up."""
     world, driver = _driven(case, in_charge=in_charge)
-    last = max([case.work.could_end_s, *(rescale.at_s for rescale in case.work.rescales)])
+    last = case.work.could_end_s
     tasks = sum(each.replicas for each in case.work.arrivals if each.task.runs_s is not None)
     until_s = 60.0 * -(-last // 60)
     while until_s < last + GIVE_UP_S:

@@ -7,8 +7,8 @@ programming and scaled back until they hold exactly, so the bound is sound whate
 
 Left out, so that the bound stays one: machines' starts, rounding up to the billing period, what fits together, and
 when the work is there. Jobs run once, from any time on; a service runs until the earliest moment at which the last job
-can have ended, from two starts of a machine after it arrives. A contender that leaves services waiting for longer may
-come below it; its waits are told beside the bill.
+can have ended and the last rescale has come, from two starts of a machine after it arrives. A contender that leaves
+services waiting for longer may come below it; its waits are told beside the bill.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fractions import Fraction
 from ortools.linear_solver import pywraplp
 
 from htas.model.resources import Resources
-from htas.sandbox.workload import Arrival, Workload
+from htas.sandbox.workload import Arrival
 from tools.bench.money.scenes import Scene
 
 
@@ -34,7 +34,7 @@ def least_nano_seconds(scene: Scene) -> int:
 
 def _resource_seconds(scene: Scene) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
-    end = _earliest_end(scene.work)
+    end = scene.work.could_end_s
     for arrival in scene.work.arrivals:
         seconds = Fraction(_pod_seconds(scene, arrival, end)).limit_denominator(1000)
         for name, amount in _amounts(arrival.task.requests).items():
@@ -54,10 +54,6 @@ def _pod_seconds(scene: Scene, arrival: Arrival, end_s: float) -> float:
     for (since, replicas), until in zip(changes, [*(at for at, _ in changes[1:]), end_s], strict=True):
         total += replicas * max(0.0, until - since - late_s)
     return total
-
-
-def _earliest_end(work: Workload) -> float:
-    return max((each.at_s + each.task.runs_s for each in work.arrivals if each.task.runs_s is not None), default=0.0)
 
 
 def _amounts(resources: Resources) -> dict[str, int]:
