@@ -8,21 +8,25 @@ from random import Random
 import msgspec
 import pytest
 
+from htas.config.loader import load_configuration
+from htas.config.places import config_file
 from htas.experiments.contenders import Contender
 from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.moves import MigrationMethod
 from htas.model.pods import WorkKind
+from htas.model.policy import CleaningRules
 from htas.model.resources import Resources
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 from htas.trials.bill import Trial, run
-from tools.bench.money.__main__ import seeds
+from tools.bench.money.__main__ import CONTENDERS, seeds
 from tools.bench.money.accounting import Accountant
 from tools.bench.money.beside_clairvoyant import Beside, beside_rows
 from tools.bench.money.books import books
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.clairvoyant import Stay, exact, near_optimum, problem
 from tools.bench.money.families import families
-from tools.bench.money.playing import Played, as_shipped, play
+from tools.bench.money.playing import Played, as_shipped, contender_of, play
 from tools.bench.money.scenes import Scene
 from tools.bench.money.table import estimate, rows
 
@@ -203,3 +207,16 @@ def test_every_second_of_a_rental_is_accounted_for() -> None:
     assert parts["used"] == pytest.approx(300, abs=10)
     assert parts["room"] == pytest.approx(300, abs=10)
     assert 0 <= parts["rounding"] <= 120
+
+
+def test_a_contender_is_htas_as_it_is_by_default_with_openstack() -> None:
+    """There nothing keeps the progress of moved jobs, and nodes are emptied later; all else is as shipped."""
+    catalogue = families()["stable"].draw(11).catalogue
+    shipped, evicts = (contender_of(name, "stable", catalogue, None).policy for name in ("htas", "htas-evicts"))
+    assert "htas-evicts" in CONTENDERS
+    assert {group.cleaning.migration for group in evicts.groups} == {MigrationMethod.EVICT}
+    assert [group.cleaning for group in evicts.groups] != [group.cleaning for group in shipped.groups]
+    openstack = load_configuration(config_file("openstack.yaml")).policy
+    assert {group.cleaning for group in evicts.groups} == {group.cleaning for group in openstack.groups}
+    alike = (msgspec.structs.replace(group, cleaning=CleaningRules()) for group in shipped.groups)
+    assert evicts == msgspec.structs.replace(shipped, groups=tuple(alike))

@@ -46,6 +46,8 @@ CHANGES: Mapping[str, Callable[[Policy], Policy]] = {
 jobs apart, moves, refusing what is rented too long, smaller machines for what is left, keeping what is paid for."""
 MOVES_SERVICES = f"{HTAS}-moves-services"
 """HTAS with `cleaning.moveServices`: services that have not opted in are moved, as the peers evict them."""
+EVICTS = f"{HTAS}-evicts"
+"""HTAS as it is by default where nothing keeps the progress of moved jobs, as with OpenStack: they begin again."""
 WITHOUT = f"{HTAS}-without-"
 ABLATED = tuple(f"{WITHOUT}{name}" for name in CHANGES)
 
@@ -55,15 +57,11 @@ def with_services_moved(policy: Policy) -> Policy:
     return _cleaned(lambda rules: msgspec.structs.replace(rules, moves_services=True))(policy)
 
 
-def without(contender: str, policy: Policy) -> Policy:
-    """The policy of a contender named `htas-without-RULE`; raises KeyError for rules that there are not."""
-    return CHANGES[contender.removeprefix(WITHOUT)](policy)
-
-
-EVICTS = f"{HTAS}-evicts"
-"""HTAS as it is where nothing keeps the progress of moved jobs, as with OpenStack: they begin again."""
-
-
 def by_eviction(policy: Policy) -> Policy:
     """The policy of EVICTS."""
     return _cleaned(lambda _: CleaningRules())(policy)
+
+
+def without(contender: str, policy: Policy) -> Policy:
+    """The policy of a contender named `htas-without-RULE`; raises KeyError for rules that there are not."""
+    return CHANGES[contender.removeprefix(WITHOUT)](policy)
