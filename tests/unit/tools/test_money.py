@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 import pytest
 
+from htas.cli.tables import show
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.experiments.contenders import Contender
@@ -28,7 +29,7 @@ from tools.bench.money.clairvoyant import Stay, exact, near_optimum, problem
 from tools.bench.money.families import families
 from tools.bench.money.playing import Played, as_shipped, contender_of, play
 from tools.bench.money.scenes import Scene
-from tools.bench.money.table import estimate, rows
+from tools.bench.money.table import estimate, rows, table
 
 GIB = 2**30
 TRACE = Path(__file__).parents[3] / "htas/experiments/workloads/openb_sample.csv"
@@ -109,16 +110,39 @@ def _played(contender: str, seed: int, bill: int, wait_s: float = 10.0, note: st
 
 
 def test_the_best_fair_baseline_is_the_one_that_is_cheapest_over_all_seeds() -> None:
+    seeds = range(11, 16)
     played = [
-        *(_played("htas", seed, 100) for seed in (11, 12)),
-        *(_played("karpenter-pinned", seed, bill) for seed, bill in ((11, 80), (12, 200))),
-        *(_played("stratus-20s", seed, 125) for seed in (11, 12)),
-        *(_played("karpenter", seed, 10) for seed in (11, 12)),  # as shipped: not among the fair ones
+        *(_played("htas", seed, 100) for seed in seeds),
+        *(_played("karpenter-pinned", seed, 80 if seed == 11 else 200) for seed in seeds),
+        *(_played("stratus-20s", seed, 125) for seed in seeds),
+        *(_played("karpenter", seed, 10) for seed in seeds),  # as shipped: not among the fair ones
     ]
     (row,) = rows(played, ["trickle"])
     assert (row.best, row.to_best.mean) == ("stratus-20s", pytest.approx(0.8))
-    assert row.is_cheapest
+    assert (row.is_cheapest, row.verdict) == (True, "as cheap")
     assert row.to_bound.mean == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("bills", "verdict", "told"),
+    [
+        pytest.param([90, 110], "too few seeds", ["1.000", "0.900, 1.100"], id="two-seeds-tell-nothing"),
+        pytest.param([140] * 4, "too few seeds", ["1.400", "1.400, 1.400"], id="nor-do-four-that-agree"),
+        pytest.param([140] * 5, "dearer", ["1.400 ± 0.000", "1.400 to 1.400"], id="five-do"),
+        pytest.param([90, 90, 100, 110, 120], "as cheap", ["1.020 ± 0.162", "0.900 to 1.200"], id="dearer-by-chance"),
+    ],
+)
+def test_a_verdict_is_given_where_there_are_seeds_for_one(
+    bills: list[int], verdict: str, told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table is told off a terminal: a row on one line, however long, so that every figure can be read."""
+    ours = [_played("htas", seed, bill) for seed, bill in enumerate(bills)]
+    found = rows([*ours, *(_played("stratus-20s", each.seed, 100) for each in ours)], ["trickle"])
+    assert [row.verdict for row in found] == [verdict]
+    show(table(found))
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("HTAS's bill ÷ its", "stratus-20s", verdict, *told))
+    assert ("no verdict" in out) is (verdict == "too few seeds")
 
 
 def test_a_run_that_was_given_up_counts_for_nobody() -> None:

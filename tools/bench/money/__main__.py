@@ -28,7 +28,7 @@ from itertools import product
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -39,6 +39,7 @@ from rich.progress import (
     track,
 )
 
+from htas.cli.tables import show
 from tools.bench.money.ablation import ablation_table
 from tools.bench.money.accounting import account, accounts_table, machines_text
 from tools.bench.money.beside_clairvoyant import GOALS, beside, beside_rows, beside_table
@@ -55,13 +56,14 @@ _COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
+_BESIDE = Console(stderr=True)
 CONTENDERS = (HTAS, MOVES_SERVICES, EVICTS, *FAIR, *SHIPPED, *ABLATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("play", "tell", "account", "ablation", "clairvoyant"))
-    parser.add_argument("--families", default="", help="parted by commas; all")
+    parser.add_argument("--families", default="", help=f"parted by commas, of {', '.join(families())}; all")
     parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
     parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
     parser.add_argument("--trace", type=Path, default=None, help="an openb pod list, for the family slice")
@@ -75,31 +77,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = _chosen(parser, "family", chosen.families, tuple(there))
     contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
     if chosen.what == "account":
-        runs = [account(*each, chosen.trace) for each in track(list(product(names, seeds(chosen.seeds), contenders)))]
-        Console().print(accounts_table(runs), *map(machines_text, runs), sep="\n")
+        cases = track(list(product(names, seeds(chosen.seeds), contenders)), console=_BESIDE)
+        runs = [account(*each, chosen.trace) for each in cases]
+        show(Group(accounts_table(runs), *map(machines_text, runs)))
         return 0
     if chosen.what == "ablation":
         contenders = (HTAS, *(each for each in contenders if each in ABLATED))
         contenders = contenders if contenders[1:] else (HTAS, *ABLATED)
         _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
-        Console().print(ablation_table(_read(chosen.out), names))
+        show(ablation_table(_read(chosen.out), names))
         return 0
     if chosen.what == "play":
         _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
     played = _read(chosen.out)
     found, accounts = rows(played, names), books(played, names)
-    console = Console()
-    console.print(table(found))
-    console.print(each_baseline(found))
-    if accounts:
-        console.print(books_table(accounts))
+    others, invoices = [each_baseline(found)] if found else [], [books_table(accounts)] if accounts else []
+    show(Group(table(found), *others, *invoices))
     return 0 if all(row.is_exact for row in accounts) else 1
 
 
 def _beside_clairvoyant(cases: list[tuple[str, int]], workers: int) -> int:
     """Nothing is written down: a case takes some ten seconds. 0: every goal is reached."""
     found = []
-    with ProcessPoolExecutor(workers) as processes, Progress(*_COLUMNS) as progress:
+    with ProcessPoolExecutor(workers) as processes, _progress() as progress:
         shown = progress.add_task("", total=len(cases))
         running = {processes.submit(beside, *case): case for case in cases}
         for done in as_completed(running):
@@ -107,8 +107,12 @@ def _beside_clairvoyant(cases: list[tuple[str, int]], workers: int) -> int:
             progress.update(shown, advance=1, description="{} {}".format(*running[done]))
     order = list(GOALS)
     rows = beside_rows(sorted(found, key=lambda each: (order.index(each.family), each.seed)))
-    Console().print(beside_table(rows))
+    show(beside_table(rows))
     return 0 if all(row.is_reached for row in rows) else 1
+
+
+def _progress() -> Progress:
+    return Progress(*_COLUMNS, console=_BESIDE)
 
 
 def seeds(text: str) -> list[int]:
@@ -137,7 +141,11 @@ def _play(runs: list[tuple[str, int, str]], trace: Path | None, workers: int, ou
     out.parent.mkdir(parents=True, exist_ok=True)
     known = {(each.family, each.seed, each.contender) for each in _read(out)}
     left = [each for each in runs if each not in known]
-    with ProcessPoolExecutor(workers) as processes, out.open("ab") as file, Progress(*_COLUMNS) as progress:
+    with (
+        ProcessPoolExecutor(workers) as processes,
+        out.open("ab") as file,
+        _progress() as progress,
+    ):
         shown = progress.add_task("", total=len(left))
         running = {processes.submit(play, *each, trace): each for each in left}
         for done in as_completed(running):

@@ -14,6 +14,8 @@ from tools.bench.money.switches import HTAS
 
 ENOUGH_S, LONGER = 30.0, 1.25
 """HTAS may wait as long as this on average, or so many times what the best fair baseline does."""
+ENOUGH_SEEDS = 5
+"""With fewer no verdict is given: the interval of two seeds is 13 times as wide as they lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Row:
     to_bound: Estimate
     best: str
     to_best: Estimate
+    by_seed: Sequence[float]
+    """The ratios that `to_best` is the mean of."""
     to_each: Mapping[str, Estimate]
     wait_s: float
     p99_wait_s: float
@@ -49,13 +53,22 @@ class Row:
     unfinished: int
 
     @property
-    def is_cheapest(self) -> bool:
-        """Whether HTAS is at most as dear as the best fair baseline, within the interval over seeds."""
+    def is_cheapest(self) -> bool | None:
+        """Whether HTAS is at most as dear as the best fair baseline, within the interval over seeds; None: too few."""
+        if self.seeds < ENOUGH_SEEDS:
+            return None
         return self.to_best.mean - (self.to_best.half_width or 0.0) <= 1.0
 
     @property
     def is_quick(self) -> bool:
         return self.wait_s <= max(ENOUGH_S, LONGER * self.best_wait_s)
+
+    @property
+    def verdict(self) -> str:
+        if self.is_cheapest is None:
+            return "too few seeds"
+        bill = "as cheap" if self.is_cheapest else "dearer"
+        return bill if self.is_quick else f"{bill}, waits longer"
 
 
 def rows(played: Iterable[Played], families: Iterable[str]) -> list[Row]:
@@ -74,15 +87,16 @@ def _row(family: str, found: Mapping[tuple[str, str], Mapping[int, Played]]) -> 
     if not ours or not fair:
         return None
     seeds = sorted(ours)
-    to_each = {name: estimate([ours[seed].bill / runs[seed].bill for seed in seeds]) for name, runs in others.items()}
+    ratios = {name: [ours[seed].bill / runs[seed].bill for seed in seeds] for name, runs in others.items()}
     best = min(fair, key=lambda name: (sum(fair[name][seed].bill for seed in seeds), name))
     return Row(
         family=family,
         seeds=len(seeds),
         to_bound=estimate([ours[seed].bill / max(1, ours[seed].bound) for seed in seeds]),
         best=best,
-        to_best=to_each[best],
-        to_each=to_each,
+        to_best=estimate(ratios[best]),
+        by_seed=ratios[best],
+        to_each={name: estimate(values) for name, values in ratios.items()},
         wait_s=fmean(ours[seed].mean_wait_s for seed in seeds),
         p99_wait_s=fmean(ours[seed].p99_wait_s for seed in seeds),
         best_wait_s=fmean(fair[best][seed].mean_wait_s for seed in seeds),
@@ -98,46 +112,76 @@ def _whole(runs: Mapping[int, Played]) -> dict[int, Played]:
 
 def table(found: Sequence[Row]) -> Table:
     """HTAS's bill ÷ others'; below 1 it is cheaper. Red where it misses, and by what."""
-    drawn = Table(title="HTAS's bill ÷ the bound and ÷ the best fair baseline's; waits: mean / 99th of 100, s")
-    for name, justify in (
-        ("family", "left"),
-        ("seeds", "right"),
-        ("bound", "right"),
-        ("best fair baseline", "left"),
-        ("its bill", "right"),
-        ("HTAS waits", "right"),
-        ("it waits", "right"),
+    title = "HTAS's bill ÷ the bound and ÷ the best fair baseline's; waits: mean / 99th of 100, s"
+    drawn = Table(title=title, caption=_caption(found))
+    texts = ("family", "best fair baseline", "verdict")
+    for name in (
+        "family",
+        "seeds",
+        "bound",
+        "best fair baseline",
+        "HTAS's bill ÷ its",
+        "by seed",
+        "verdict",
+        "HTAS waits",
+        "it waits",
     ):
-        drawn.add_column(name, justify=justify)  # type: ignore[arg-type] # rich's literal type of a column's side
+        drawn.add_column(name, justify="left" if name in texts else "right")
     for row in found:
-        ratio = str(row.to_best)
         drawn.add_row(
             row.family + (f" ({row.unfinished} given up)" if row.unfinished else ""),
             str(row.seeds),
-            str(row.to_bound),
+            _told(row.to_bound, row.seeds),
             row.best,
-            ratio if row.is_cheapest else f"[red]{ratio}[/red]",
-            _waits(row.wait_s, row.p99_wait_s) if row.is_quick else f"[red]{_waits(row.wait_s, row.p99_wait_s)}[/red]",
+            _red(_told(row.to_best, row.seeds), row.is_cheapest is False),
+            _by_seed(row.by_seed),
+            row.verdict,
+            _red(_waits(row.wait_s, row.p99_wait_s), not row.is_quick),
             _waits(row.best_wait_s, row.best_p99_wait_s),
         )
     if found:
         mean = geometric_mean(row.to_best.mean for row in found)
         drawn.add_section()
-        drawn.add_row("geometric mean", "", "", "", f"{mean:.3f}", "", "")
+        drawn.add_row("geometric mean", "", "", "", f"{mean:.3f}")
     return drawn
+
+
+def each_baseline(found: Sequence[Row]) -> Table:
+    """The same against every other contender by itself."""
+    names = sorted({name for row in found for name in row.to_each})
+    drawn = Table(title="HTAS's bill ÷ each other's")
+    drawn.add_column("family")
+    drawn.add_column("seeds", justify="right")
+    for name in names:
+        drawn.add_column(name, justify="right")
+    for row in found:
+        ratios = (_told(row.to_each[name], row.seeds) if name in row.to_each else "–" for name in names)
+        drawn.add_row(row.family, str(row.seeds), *ratios)
+    return drawn
+
+
+def _caption(found: Sequence[Row]) -> str | None:
+    if not found:
+        return "no family of which HTAS and a fair baseline have played the same seeds to the end"
+    if any(row.seeds < ENOUGH_SEEDS for row in found):
+        return f"fewer than {ENOUGH_SEEDS} seeds tell nothing: a mean without interval, and no verdict"
+    return None
+
+
+def _told(ratio: Estimate, seeds: int) -> str:
+    return str(ratio) if seeds >= ENOUGH_SEEDS else f"{ratio.mean:.3f}"
+
+
+def _by_seed(ratios: Sequence[float]) -> str:
+    """Each, or of many the least and the most."""
+    if len(ratios) < ENOUGH_SEEDS:
+        return ", ".join(f"{each:.3f}" for each in ratios)
+    return f"{min(ratios):.3f} to {max(ratios):.3f}"
+
+
+def _red(text: str, is_red: bool) -> str:
+    return f"[red]{text}[/red]" if is_red else text
 
 
 def _waits(mean_s: float, p99_s: float) -> str:
     return f"{mean_s:.0f} / {p99_s:.0f}"
-
-
-def each_baseline(found: Sequence[Row]) -> Table:
-    """The same against every baseline by itself."""
-    names = sorted({name for row in found for name in row.to_each})
-    drawn = Table(title="HTAS's bill ÷ each baseline's")
-    drawn.add_column("family")
-    for name in names:
-        drawn.add_column(name, justify="right")
-    for row in found:
-        drawn.add_row(row.family, *(str(row.to_each[name]) if name in row.to_each else "–" for name in names))
-    return drawn
