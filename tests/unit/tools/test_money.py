@@ -12,6 +12,7 @@ from htas.cli.tables import show
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.experiments.contenders import Contender
+from htas.experiments.workloads.openb import GPU_MILLI
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.moves import MigrationMethod
 from htas.model.pods import WorkKind
@@ -20,8 +21,9 @@ from htas.model.resources import Resources
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 from htas.trials.bill import Trial, run
+from tests.builders import amounts, make_node, make_pod
 from tools.bench.money.__main__ import CONTENDERS, seeds
-from tools.bench.money.accounting import Accountant
+from tools.bench.money.accounting import Accountant, used
 from tools.bench.money.beside_clairvoyant import Beside, beside_rows
 from tools.bench.money.books import books
 from tools.bench.money.bound import least_nano_seconds
@@ -244,3 +246,25 @@ def test_a_contender_is_htas_as_it_is_by_default_with_openstack() -> None:
     assert {group.cleaning for group in evicts.groups} == {group.cleaning for group in openstack.groups}
     alike = (msgspec.structs.replace(group, cleaning=CleaningRules()) for group in shipped.groups)
     assert evicts == msgspec.structs.replace(shipped, groups=tuple(alike))
+
+
+@pytest.mark.parametrize(
+    ("pods", "share"),
+    [
+        pytest.param([("24", 4000)], 1.0, id="all-gpus-taken"),
+        pytest.param([("12", 1500), ("1", 500)], 0.5, id="shares-of-gpus"),
+        pytest.param([("96", 0)], 0.0, id="cores-alone-use-nothing-of-what-makes-it-dear"),
+        pytest.param([], None, id="nothing-there"),
+    ],
+)
+def test_of_a_machine_with_gpus_these_alone_count_as_used(pods: list[tuple[str, int]], share: float | None) -> None:
+    node = make_node(cpu="96", memory="384Gi", extended={GPU_MILLI: 4000})
+    there = [
+        make_pod(f"pod-{i}", requests=amounts(cpu, "0", 1, **{GPU_MILLI: gpu})) for i, (cpu, gpu) in enumerate(pods)
+    ]
+    assert used(node, there) == share
+
+
+def test_of_a_machine_without_gpus_the_greater_of_cores_and_memory_counts() -> None:
+    node = make_node(cpu="4", memory="8Gi", extended={GPU_MILLI: 0})
+    assert used(node, [make_pod(cpu="1", memory="6Gi")]) == pytest.approx(0.75)

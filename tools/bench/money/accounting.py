@@ -1,8 +1,9 @@
 """Where a bill goes: each machine's rental, parted into what was used, and into what was paid for nothing and why.
 
 Every second of a rental is one of: *start* (until the node is Ready), *used* (the greater of the cores' and the
-memory's share that pods run on), *room* (what is left beside them), *empty* (Ready with nothing on it, before, between
-and after work); what the billing period adds in the end is *rounding*. The parts add up to the bill but for what a
+memory's share that pods run on; of a node with GPUs that of the GPUs alone, for which it is dear), *room* (what is left
+beside them), *empty* (Ready with nothing on it, before, between and after work); what the billing period adds in the
+end is *rounding*. The parts add up to the bill but for what a
 cycle does not see (it looks every twenty seconds at least, and whenever something changes).
 """
 
@@ -19,6 +20,7 @@ from rich.table import Table
 from htas.daemon.cycle import CycleResult
 from htas.model.nodes import Node
 from htas.model.pods import Phase, Pod
+from htas.model.resources import CPU, MEMORY
 from tools.bench.money.playing import played
 
 PARTS = ("start", "used", "room", "empty", "rounding")
@@ -43,8 +45,8 @@ class Accountant:
     parts: Counter[str] = field(default_factory=Counter)
     flavours: dict[str, str] = field(default_factory=dict)
     _since: float | None = None
-    _last: dict[str, tuple[int, float, bool]] = field(default_factory=dict)
-    """By claim: price, share in use, whether it is Ready; None in use: nothing there."""
+    _last: dict[str, tuple[int, float | None, bool]] = field(default_factory=dict)
+    """By claim: price, share in use (None: no pod is there), whether it is Ready."""
 
     def saw(self, result: CycleResult) -> None:
         now = result.snapshot.taken_at
@@ -56,12 +58,12 @@ class Accountant:
         for claim in result.snapshot.claims:
             if claim.rented_at is not None and claim.id not in self.flavours:
                 self.flavours[claim.id] = claim.flavour
-                self._charge(claim.nanos_per_hour * max(0.0, now - claim.rented_at), 0.0, is_ready=False)
+                self._charge(claim.nanos_per_hour * max(0.0, now - claim.rented_at), None, is_ready=False)
 
-    def _charge(self, amount: float, used: float, *, is_ready: bool) -> None:
+    def _charge(self, amount: float, used: float | None, *, is_ready: bool) -> None:
         if not is_ready:
             self.parts["start"] += round(amount)
-        elif not used:
+        elif used is None:
             self.parts["empty"] += round(amount)
         else:
             self.parts["used"] += round(amount * used)
@@ -109,7 +111,7 @@ def machines_text(each: Account) -> str:
     return f"{each.family} {each.seed} {each.contender}: {machines}"
 
 
-def _seen(result: CycleResult) -> dict[str, tuple[int, float, bool]]:
+def _seen(result: CycleResult) -> dict[str, tuple[int, float | None, bool]]:
     """By claim of each machine that is charged for: its price, the share in use, whether its node is Ready."""
     view = result.snapshot.cluster
     nodes = {node.claim: node for node in view.nodes if node.claim is not None}
@@ -123,11 +125,22 @@ def _seen(result: CycleResult) -> dict[str, tuple[int, float, bool]]:
         if claim.rented_at is None and node is None:
             continue
         is_ready = node is not None and node.is_ready
-        found[claim.id] = claim.nanos_per_hour, _used(node, pods.get(node.name, [])) if node else 0.0, is_ready
+        found[claim.id] = claim.nanos_per_hour, used(node, pods.get(node.name, [])) if node else None, is_ready
     return found
 
 
-def _used(node: Node, pods: list[Pod]) -> float:
-    cpu = sum(pod.requests.cpu_m for pod in pods) / max(node.allocatable.cpu_m, 1)
-    memory = sum(pod.requests.memory_bytes for pod in pods) / max(node.allocatable.memory_bytes, 1)
-    return min(1.0, max(cpu, memory))
+def used(node: Node, pods: Sequence[Pod]) -> float | None:
+    """The share of a node that pods use; None: there are none.
+
+    As HTAS's own utilisation has it, but for GPUs counted in shares, which that does not know: the trace's, and all
+    that the bench's machines offer beside the standard resources.
+    """
+    if not pods:
+        return None
+    offered = {name: amount for name, amount in node.allocatable.extended if amount > 0}
+    offered = offered or {CPU: node.allocatable.cpu_m, MEMORY: node.allocatable.memory_bytes}
+    return min(1.0, max(_asked(pods, name) / max(amount, 1) for name, amount in offered.items()))
+
+
+def _asked(pods: Sequence[Pod], name: str) -> int:
+    return sum(pod.requests.amount(name) for pod in pods)
