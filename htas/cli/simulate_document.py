@@ -14,7 +14,7 @@ from htas.cli.simulate import Simulated
 from htas.documents.words import HOURS_A_MONTH, some, taint_text
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
-from htas.model.pods import MAY_MIGRATE
+from htas.model.pods import MAY_MIGRATE, RUNTIME
 from htas.planning.what_if.answer import HeldNode, RuleCost, WhatIfAnswer
 from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
@@ -138,6 +138,10 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
         count, names = len(found.annotated), some(list(found.annotated), 2)
         pods = "1 pod of a service that moves is" if count == 1 else f"{count:,} pods of services that move are"
         told.append(f'{pods} annotated {MAY_MIGRATE}: "true" ({names})')
+    if found.of_unknown_length:
+        count, names = len(found.of_unknown_length), some(list(found.of_unknown_length), 2)
+        jobs = "1 job that moves" if count == 1 else f"each of {count:,} jobs that move"
+        told.append(f"{jobs} ends first by itself ({names}), or says how long it runs ({RUNTIME}): nobody knows that")
     if found.zoneless:
         names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")

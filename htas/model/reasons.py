@@ -233,6 +233,11 @@ class Kept(Reason):
         "Its work ends before moving it would have paid for itself.",
         "Time; or a lower cleaning.migrationTime.",
     )
+    RUN_LENGTH_UNKNOWN = (
+        "RunLengthUnknown",
+        "A batch pod on it would begin again, and nobody knows how long it runs.",
+        "The annotation htas.io/runtime on such pods, a few runs to learn from, or a cleaning.migration that keeps progress.",
+    )
     BEING_REPLACED = "BeingReplaced", "Cheaper machines are to take over its pods, or it is one of those."
     CANNOT_CHECKPOINT = (
         "RuntimeCannotCheckpoint",

@@ -10,7 +10,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.pods import KIND_OF_OWNER, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 
-MOST_RUNS = 0.5
+LEAST_CONFIDENCE = 0.5
 """The share of runs near an estimate from which it says how long the next one takes."""
 
 LONGEST_S = 10 * 365 * 86_400.0
@@ -68,5 +68,5 @@ def may_begin_again(pod: Pod, policy: Policy, now: float) -> bool:
     if known is None or has_outrun(pod, policy, now):
         return False
     if known.source is RunLengthSource.LEARNED:
-        return known.basis != KIND_OF_OWNER and known.confidence >= MOST_RUNS
+        return known.basis != KIND_OF_OWNER and known.confidence >= LEAST_CONFIDENCE
     return known.source is RunLengthSource.ANNOTATION

@@ -25,6 +25,7 @@ from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.disrupt.preemption.candidates import EmptiedNodes
 from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, HopelessClasses, Preemptor
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
+from htas.planning.eligibility.drain_rules import not_disrupted_until
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
@@ -325,29 +326,27 @@ def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
 def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
-    It changes with every pod that comes, goes, is bound or lets itself be moved, with every node and what it offers,
-    with what budgets allow, and with the configuration.
+    It changes with every pod that comes, goes, is bound or lets itself be moved (by annotations, or as the time of its
+    `do-not-disrupt` is over), with every node and what it offers, with budgets and with the rules of groups.
     """
-    cluster = snapshot.cluster
-    digest = blake2b(repr(policy).encode(), digest_size=16)
+    cluster, now = snapshot.cluster, snapshot.taken_at
+    digest = blake2b(repr((policy.groups, policy.fallback, policy.scheduler_name)).encode(), digest_size=16)
     for pod in sorted(
-        (
-            pod.uid,
-            pod.node or "",
-            pod.is_terminating,
-            len(pod.gates),
-            pod.priority,
-            repr(sorted(pod.disruption.items())),
-        )
+        (pod.uid, pod.node or "", pod.is_terminating, len(pod.gates), pod.priority, _wishes(pod, now))
         for pod in cluster.pods
     ):
         digest.update(repr(pod).encode())
     for node in sorted(cluster.nodes, key=lambda node: node.name):
-        there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, sorted(node.labels.items())
-        digest.update(repr((node.name, there)).encode())
+        there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, node.runtime
+        digest.update(repr((node.name, there, sorted(node.labels.items()))).encode())
     for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
         digest.update(repr(budget).encode())
     return digest.hexdigest()
+
+
+def _wishes(pod: Pod, now: float) -> str:
+    """What a pod's annotations ask for at a time, as a short text; empty for most."""
+    return f"{sorted(pod.disruption.items())} {not_disrupted_until(pod) > now}" if pod.disruption else ""
 
 
 class MovableRoom:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from htas.model.migrations import MigrationSettings
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
@@ -84,18 +85,25 @@ def daemon_set(pod: Pod, context: Context) -> Verdict | None:
 def do_not_disrupt(pod: Pod, context: Context) -> Verdict | None:
     """`do-not-disrupt` (HTAS's and Karpenter's): "true" for ever, a duration such as "30m" from the pod's start."""
     for key in (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT):
-        value = pod.disruption.get(key)
-        if value is None or value == "false":
-            continue
-        length = duration_s(value)
-        if length is None:
-            # "true" and what cannot be understood protect alike: a promise is not dropped for a typing error.
-            return Verdict(Blocking.DO_NOT_DISRUPT, message=f"{pod.key}: {key}={value}")
-        until = pod.since + length
+        until = _holds_until(pod, key)
         if context.now < until:
-            message = f"{pod.key}: {key}={value}, {until - context.now:.0f} s left"
-            return Verdict(Blocking.DO_NOT_DISRUPT, message=message)
+            left = "" if until == inf else f", {until - context.now:.0f} s left"
+            return Verdict(Blocking.DO_NOT_DISRUPT, message=f"{pod.key}: {key}={pod.disruption[key]}{left}")
     return None
+
+
+def not_disrupted_until(pod: Pod) -> float:
+    """Until when a pod asks not to be disrupted; inf: for ever, -inf: it does not."""
+    return max(_holds_until(pod, key) for key in (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT))
+
+
+def _holds_until(pod: Pod, key: str) -> float:
+    value = pod.disruption.get(key)
+    if value is None or value == "false":
+        return -inf
+    length = duration_s(value)
+    # "true" and what cannot be understood protect alike: a promise is not dropped for a typing error.
+    return inf if length is None else pod.since + length
 
 
 def duration_s(text: str) -> float | None:

@@ -19,6 +19,7 @@ from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
+from htas.planning.cluster.run_length import may_begin_again
 
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 KEEP_FROM_STARTING = frozenset(
@@ -115,6 +116,16 @@ def _of_volumes(pod: Pod, volumes: VolumeBook, *, is_fresh: bool) -> tuple[Refus
 def _is_local(volume: PersistentVolume) -> bool:
     terms = volume.node_affinity or ()
     return any(each.key == HOSTNAME_LABEL for term in terms for each in term.expressions)
+
+
+def begins_on_a_guess(pod: Pod, method: MigrationMethod, policy: Policy, now: float) -> str | None:
+    """Why a pod that would begin again is not worth moving, for people: nobody knows how long it runs.
+
+    None: it keeps its progress in a group that moves pods so, has none, or its end is known well enough.
+    """
+    if pod.started_at is None or method_for(pod, method).keeps_progress or may_begin_again(pod, policy, now):
+        return None
+    return f"{pod.key} has run for {now - pod.started_at:.0f} s and would begin again; how long it runs is not known"
 
 
 def source_refusal(node: Node, method: MigrationMethod) -> tuple[Refusal, str] | None:

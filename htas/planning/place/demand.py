@@ -16,6 +16,8 @@ class Demand:
 
     cls: PodClass
     count: int
+    is_expected: bool = False
+    """It has not come yet, and is of a class that nobody is of."""
 
     def youngest(self, count: int) -> list[Pod]:
         """So many of its pods."""

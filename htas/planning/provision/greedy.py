@@ -88,7 +88,7 @@ CHUNK = 128
 """Demands tried between two looks at whether the room left on new machines is enough for any more of them."""
 
 AS_GOOD = 0.99
-"""Scores so near the best are as good. One with work that waits goes first, then the cheapest machine.
+"""Scores so near the best are as good: of those one that what waits fills goes first, then the cheapest machine.
 
 Work still to come ends at times of its own, and a larger machine is held by whichever ends last. An m1.medium of the
 HTAS paper's Table 7 is 0.1 % cheaper a GiB than an m3.small; bought for jobs of 4 GiB to come, it cost days with a
@@ -340,7 +340,7 @@ class GreedyProvisioner:
         """
         total = _total(part)
         most = self._most_score(part, left, total)
-        waiting = [demand for demand in left if demand.cls.pods]
+        waiting = [demand for demand in left if not demand.is_expected]
         scores: dict[tuple[str, str], tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0

@@ -89,7 +89,7 @@ def expected_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: flo
     for pod in late[: int(EXPECTED * PARTS * steady_part(late, window, now))]:
         cls = book.class_of(pod)
         if id(cls) not in demands:
-            demands[id(cls)] = Demand(replace(cls, pods=[]), 0)
+            demands[id(cls)] = Demand(replace(cls, pods=[]), 0, is_expected=True)
         demands[id(cls)].count += 1
     return sorted(demands.values(), key=lambda demand: (-demand.cls.run_length_s, demand.cls.example.key))
 
@@ -133,5 +133,5 @@ def _end_what_ends(sim: Simulation, book: ClassBook, policy: Policy, running: Ma
 
 def _without_room(sim: Simulation, placer: Placer, demands: Iterable[Demand]) -> list[Demand]:
     """Place demands; what finds no room is returned, and they are left as they were."""
-    left = [Demand(demand.cls, demand.count - placer.place(sim, demand.cls, demand.count)) for demand in demands]
+    left = [replace(demand, count=demand.count - placer.place(sim, demand.cls, demand.count)) for demand in demands]
     return [demand for demand in left if demand.count]

@@ -86,7 +86,10 @@ def with_bought(
 
 
 def pause_s(awaited: AwaitedMachine, policy: Policy) -> float:
-    """For how long nothing is bought after so many purchases in vain: 1, 2, 4 … minutes, half an hour at most."""
+    """For how long nothing is bought after so many purchases in vain: 1, 2, 4 … minutes, half an hour at most.
+
+    Longer where `backoffInitial` is, but never less than machines are given to settle.
+    """
     timeouts = policy.timeouts
     return min(max(SETTLES_S, timeouts.backoff_initial_s) * 2.0 ** min(awaited.times - 1, 20), timeouts.backoff_max_s)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
@@ -132,7 +132,7 @@ def attempt(
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)
-    left = [Demand(demand.cls, demand.count) for demand in demands]
+    left = [replace(demand) for demand in demands]
     with sim.fork():
         provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady)
         mark = len(sim.log)

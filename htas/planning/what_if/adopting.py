@@ -11,13 +11,15 @@ import msgspec
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
-from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
+from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
+from htas.planning.cluster.run_length import LONGEST_S
 from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read, kept_by
+from htas.planning.eligibility.migration_methods import begins_on_a_guess
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, lent_labels, offered_by, taints_of_devices, with_driver_labels
 
@@ -51,6 +53,8 @@ class AdoptedCluster:
     waiting: int
     opted_in: frozenset[str]
     """Pods of services that were taken to be movable although nobody opted them in."""
+    of_unknown_length: frozenset[str]
+    """Jobs that would begin again of which nobody knows how long they run; they are taken to run for long."""
     foreign: frozenset[str]
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
@@ -86,6 +90,19 @@ STATIC = "static/"
 """How the DaemonSets are named that stand for static pods; a slash is in no real name."""
 
 
+def _placed_by_us(pod: Pod, policy: Policy, *, is_moved: bool) -> Pod:
+    """A pod of HTAS's own; `is_moved` although nobody knows how long it runs: as if it ran for long.
+
+    HTAS lets such a job end where it is. But a dump tells of no run lengths, and what is asked is where it belongs.
+    """
+    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name)
+    return _long_running(pod) if is_moved else pod
+
+
+def _long_running(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, run_length=RunLength(LONGEST_S, RunLengthSource.ANNOTATION))
+
+
 def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> AdoptedCluster:
     """A cluster as the what-if sees it, whoever bought its nodes.
 
@@ -100,6 +117,9 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     calm = {node.name: _calm(node.held_by) for node in view.nodes if node.held_by and node.name not in fixed}
     workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
     movable, opted_in = (pods, frozenset[str]()) if as_annotated else _opted_in(pods)
+    adopting = _adopting(policy, workers)
+    method = adopting.groups[-1].cleaning.migration
+    guessed = frozenset(pod.key for pod in movable if begins_on_a_guess(pod, method, policy, now) is not None)
     aside = fixed.keys() | calm.keys()
     adopted = tuple(_aside(node, policy) if node.name in aside else _adopted(node, policy) for node in view.nodes)
     present = tuple(node for node in adopted if node.group == ADOPTED)
@@ -108,7 +128,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         msgspec.structs.replace(
             view,
             nodes=adopted,
-            pods=tuple(msgspec.structs.replace(pod, scheduler=policy.scheduler_name) for pod in movable),
+            pods=tuple(_placed_by_us(pod, policy, is_moved=pod.key in guessed) for pod in movable),
             daemons=None if view.daemons is None else (*view.daemons, *_templates(pods, view.daemons)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
@@ -121,13 +141,14 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
     foreign = frozenset(node.name for node in view.nodes if node.name not in fixed and not _is_owned(node, policy))
     return AdoptedCluster(
-        _adopting(policy, workers),
+        adopting,
         snapshot,
         fixed,
         calm,
         dict(sorted(unpriced.items())),
         waiting,
         opted_in,
+        guessed,
         foreign,
         prices,
         *_zoneless(policy, pods, zones_of(workers), view.volumes),

@@ -18,6 +18,8 @@ class Told(msgspec.Struct, frozen=True):
     is_bought_anew: bool
     annotated: tuple[str, ...]
     """Pods of services that it moves and nobody has opted in."""
+    of_unknown_length: tuple[str, ...]
+    """Jobs that it moves of which nobody knows how long they run: HTAS lets these end where they are."""
     is_buying: bool
     """Whether machines are bought for it, and not only nodes of today given back."""
     emptied: tuple[str, ...]
@@ -41,6 +43,7 @@ def what_it_takes(present: AdoptedCluster, found: LiftedOutcome) -> Told:
     return Told(
         best is found.anew,
         tuple(sorted(best.moved & present.opted_in)),
+        tuple(sorted(best.moved & present.of_unknown_length)),
         bool(best.bought),
         tuple(sorted(gone & busy)),
         tuple(sorted(gone - busy)),

@@ -29,7 +29,7 @@ const KINDS = {
   used: ["NotUnderutilized", "NeededByPlan"],
   leaving: ["Leaving", "WouldLeave", "Approved", "CurrentlyBeingDeleted", "BeingReplaced"],
   held: ["BlockedByPod", "DoNotDisrupt", "ScaleDownDisabledAnnotation", "BlockedByOnCompletionPod", "RuntimeCannotCheckpoint",
-    "MigrationFailed", "UnreadablePod", "WaitsForWord", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
+    "RunLengthUnknown", "MigrationFailed", "UnreadablePod", "WaitsForWord", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
   others: ["NotAutoscaled", "NoPrice", "NodeGroupNotElastic"],
   trouble: ["NotReady", "CloudUnreachable", "StoreUnwritable"],
 };

@@ -188,10 +188,11 @@ def test_what_would_hold_a_node_that_is_not_ours_is_told() -> None:
 @pytest.mark.parametrize(
     ("pod", "told"),
     [
-        pytest.param(make_job("a"), ["may be moved (evict), if its node is emptied"], id="nothing"),
+        pytest.param(make_job("a", 2e4), ["may be moved (evict), if its node is emptied"], id="nothing"),
+        pytest.param(make_job("a"), ["may not be moved: RunLengthUnknown: default/a has run for 7200 s and would begin again; how long it runs is not known"], id="it has outrun what it stated"),
         pytest.param(make_pod("a"), ['may not be moved: ServiceNotOptedIn: default/a is a service without htas.io/migrate="true"'], id="its owner"),
         pytest.param(make_job("a", owner=Owner("DaemonSet", "log")), ["belongs to its node: it ends with it (DaemonSet)"], id="it is its node's"),
-        pytest.param(make_job("a", owner=None, namespace="kube-system"), ["may not be moved: NotReplicated: kube-system/a has no controller", "may not be moved: UnmovableKubeSystemPod: kube-system/a is in kube-system and no disruption budget covers it"], id="two rules"),
+        pytest.param(make_job("a", 2e4, owner=None, namespace="kube-system"), ["may not be moved: NotReplicated: kube-system/a has no controller", "may not be moved: UnmovableKubeSystemPod: kube-system/a is in kube-system and no disruption budget covers it"], id="two rules"),
     ],
 )  # fmt: skip
 def test_whether_a_running_pod_may_be_moved_is_told(pod: Pod, told: list[str]) -> None:

@@ -179,7 +179,7 @@ def emptied(
     bargained = replace(rescheduler, rentals=rescheduler.rentals.without(bought))
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
-            moves = bargained.empty(candidate)
+            moves = bargained.empty(candidate, is_agreed=True)
             if not isinstance(moves, KeptNode):
                 done.append((candidate, moves))
         saved = sum(candidate.price for candidate, _ in done)
@@ -208,7 +208,7 @@ class Consolidator:
             for each in candidates
             if now - each.claim.since >= rules.after_s
             and not self._ends_soon(each)
-            and self._rescheduler.gamble(each, each.work) is None
+            and self._rescheduler.guessed(each, each.work) is None
         ]
         ripe.sort(key=lambda candidate: candidate.rank)
         found: list[Replacing] = []

@@ -10,11 +10,12 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.ending import must_leave
 from htas.planning.disrupt.cleaning.candidates import Circumstances, candidate_of, every_reason
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules import Context
-from htas.planning.eligibility.migration_methods import VolumeBook, source_refusal
+from htas.planning.eligibility.migration_methods import VolumeBook, begins_on_a_guess, source_refusal
 
 
 def group_for(node: Node, policy: Policy) -> NodeGroup:
@@ -51,7 +52,11 @@ def of_pods(pods: Iterable[Pod], node: Node, snapshot: ClusterSnapshot, policy: 
     refused = source_refusal(node, rules.migration)
     if refused is not None:  # nothing is restored that its runtime does not checkpoint
         words = f"{refused[1]}; its group moves pods by {rules.migration}"
-        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in pods if pod.is_work]
+        leaving = [pod for pod in pods if must_leave(pod, snapshot.taken_at)]
+        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in leaving]
+    for pod in pods:
+        guess = begins_on_a_guess(pod, rules.migration, policy, snapshot.taken_at)
+        found += [(pod, str(Kept.RUN_LENGTH_UNKNOWN), guess)] if guess is not None else []
     return found
 
 

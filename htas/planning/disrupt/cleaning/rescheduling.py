@@ -17,8 +17,9 @@ from htas.model.policy import CleaningRules, Policy
 from htas.model.reasons import Kept
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.ending import must_leave
 from htas.planning.cluster.feasibility import PLACEMENT_FILTERS, resources
-from htas.planning.cluster.run_length import as_moved, may_begin_again, remaining_s
+from htas.planning.cluster.run_length import as_moved, remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.eligibility import drain_rules
@@ -27,6 +28,7 @@ from htas.planning.eligibility.drain_rules import Context
 from htas.planning.eligibility.migration_methods import (
     NO_VOLUMES,
     VolumeBook,
+    begins_on_a_guess,
     method_for,
     source_refusal,
     target_refusal,
@@ -51,17 +53,18 @@ class Rescheduler:
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
 
-    def empty(self, candidate: DrainCandidate) -> list[Move] | KeptNode:
+    def empty(self, candidate: DrainCandidate, *, is_agreed: bool = False) -> list[Move] | KeptNode:
         """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
 
-        The row of an emptied node stays closed.
+        The row of an emptied node stays closed. `is_agreed`: what takes over from it has been bought, when all that is
+        lost by beginning again was known well enough.
         """
         movable = self.movable(candidate)
         if isinstance(movable, KeptNode):
             return movable
-        gamble = self.gamble(candidate, movable)
-        if gamble is not None:
-            return gamble
+        guessed = None if is_agreed else self.guessed(candidate, movable)
+        if guessed is not None:
+            return guessed
         saving = self._saving(candidate, movable)
         if saving is not None and not saving.exceeds(0):
             return _not_worth_it(candidate, saving, 0)
@@ -79,7 +82,7 @@ class Rescheduler:
     def movable(self, candidate: DrainCandidate) -> list[Pod] | KeptNode:
         """The pods that must move, unless a rule holds one of them."""
         name, rules = candidate.node.name, candidate.group.cleaning
-        has_work = any(pod.is_work for pod in candidate.pods)  # a DaemonSet's pods need no checkpoint to end
+        has_work = any(must_leave(pod, self.now) for pod in candidate.pods)  # others end without a checkpoint
         refused = source_refusal(candidate.node, rules.migration) if has_work else None
         if refused is not None:
             return KeptNode(name, Kept.CANNOT_CHECKPOINT, f"{refused[1]}; its group moves pods by {rules.migration}")
@@ -97,19 +100,15 @@ class Rescheduler:
                 movable.append(pod)
         return movable
 
-    def gamble(self, candidate: DrainCandidate, pods: Iterable[Pod]) -> KeptNode | None:
+    def guessed(self, candidate: DrainCandidate, pods: Iterable[Pod]) -> KeptNode | None:
         """Why a node is kept whose work would begin again, for nobody knows how long; None: none of it is such.
 
         Outgoing nodes are emptied all the same.
         """
-        if candidate.outgoing is not None:
-            return None
-        for pod in pods:
-            is_lost = not method_for(pod, candidate.group.cleaning.migration).keeps_progress
-            if pod.started_at is not None and is_lost and not may_begin_again(pod, self.policy, self.now):
-                ran = span(self.now - pod.started_at)
-                what = f"{pod.key} has run for {ran} and would begin again; how long it runs is not known well enough"
-                return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, what)
+        for pod in pods if candidate.outgoing is None else ():
+            why = begins_on_a_guess(pod, candidate.group.cleaning.migration, self.policy, self.now)
+            if why is not None:
+                return KeptNode(candidate.node.name, Kept.RUN_LENGTH_UNKNOWN, why)
         return None
 
     def _saving(self, candidate: DrainCandidate, pods: list[Pod]) -> Saving | None:

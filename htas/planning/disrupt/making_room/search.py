@@ -147,6 +147,9 @@ class RoomSearch:
             return False
         if pod.key in self._on_their_way or (node, pod.key) in self._spared:
             return False
+        policy, now = self._context.policy, self._context.now
+        if not self._methods.method(pod).keeps_progress and not may_begin_again(pod, policy, now):
+            return False  # what its beginning again would cost is anybody's guess
         if self._terms.terms(pod, DisruptionKind.MOVE).allowed_for is not AllowedFor.ANYBODY:
             return False
         return self.ledger.refusal(pod) is None
@@ -181,8 +184,6 @@ class RoomSearch:
         for row in rows[order[:SETS]].tolist():
             target = sim.table.nodes[row].name
             method = self._methods.method(mover, target)
-            if not method.keeps_progress and not may_begin_again(mover, self._context.policy, self._context.now):
-                continue  # what its beginning again would cost is anybody's guess
             terms = self._terms.terms(mover, DisruptionKind.MOVE, target)
             if terms.allowed_for is AllowedFor.ANYBODY and self._methods.arrives(mover, target):
                 move = Move(mover.key, mover.uid, sim.table.nodes[source].name, target, method, MoveReason.MAKES_ROOM)

@@ -242,10 +242,11 @@ def test_a_node_that_writes_no_checkpoints_is_kept_unless_it_is_empty() -> None:
 
 
 def test_what_ends_with_its_node_needs_no_checkpoint() -> None:
-    """A node with a DaemonSet's pod and a static one alone was kept for ever where its runtime is too old."""
+    """A node with a DaemonSet's pod, a static one and one stuck in its deletion was kept for ever by its old runtime."""
     agent = job_on("n1", "agent", owner=Owner("DaemonSet", "agent", "uid"))
     proxy = job_on("n1", "proxy", is_mirror=True)
-    cleaning = cleaned(quiet_snapshot([owned_node("n1", runtime=TOO_OLD)], [agent, proxy]), CHECKPOINTED)
+    stuck = job_on("n1", "stuck", deleted_at=NOW - 3600.0)
+    cleaning = cleaned(quiet_snapshot([owned_node("n1", runtime=TOO_OLD)], [agent, proxy, stuck]), CHECKPOINTED)
     assert [removing.node for removing in cleaning.remove] == ["n1"]
 
 

@@ -16,7 +16,7 @@ from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.plan import Carrying, Plan
-from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.pods import MAY_MIGRATE, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.snapshot import ClusterSnapshot, Memory, MoveBackoff, OptimizerState, RoomMade
@@ -135,6 +135,18 @@ def test_nobody_begins_again_to_make_room_who_has_run_for_longer_than_expected(m
     made = decided(figure_1(left=pods[0], right=pods[1]), policy(method))
     assert bool(_moves(made)) is method.keeps_progress
     assert bool(made.launch) is not method.keeps_progress
+
+
+def test_who_may_not_begin_again_is_in_nobodys_way() -> None:
+    """Of the smallest few that are tried none may be one that is not going to be moved."""
+    unknown = RunLength(HOUR, RunLengthSource.DEFAULT)
+    crowd = [job_on("left", f"u{i}", "128Mi", run_length=unknown) for i in range(4)]
+    there = [job_on("left", "one", "1536Mi"), job_on("right", "two", "2304Mi"), *crowd]
+    left, right = nodes("left", "right")
+    claims = (ready_claim(left), ready_claim(right))
+    made = decided(make_snapshot([left, right], [*there, waits()], claims=claims), policy(MigrationMethod.EVICT))
+    assert [name for name, _, _ in moved(made)] == ["one"]
+    assert not made.launch
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from htas.model.constraints import PodAffinityTerm, SpreadConstraint
-from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from htas.model.nodes import DO_NOT_DISRUPT, HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
@@ -470,6 +470,10 @@ def test_circumstances_change_with_what_is_there_and_what_it_allows() -> None:
         assert now(ONE, *pods) != before
     willing = msgspec.structs.replace(there, disruption={MAY_MIGRATE: "true"})
     assert now(ONE, willing, waiting) != before, "its owner lets it be moved"
+    held = msgspec.structs.replace(there, disruption={DO_NOT_DISRUPT: "30m"}, started_at=NOW)
+    in_time = circumstances(make_snapshot(ONE, [held, waiting]), OPTIMIZE)
+    later = msgspec.structs.replace(make_snapshot(ONE, [held, waiting]), taken_at=NOW + 1801.0)
+    assert circumstances(later, OPTIMIZE) != in_time, "the time that it asked for is over"
     assert now([*ONE, machine("m")], there, waiting) != before
     for change in ({"labels": {"zone": "b"}}, {"allocatable": Resources(1, 1, 1, 1)}):
         assert now([msgspec.structs.replace(ONE[0], **change)], there, waiting) != before
