@@ -102,6 +102,8 @@ class Memory(msgspec.Struct, frozen=True):
     meant_for: Mapping[str, str] = {}
     consolidated_at: Mapping[str, float] = {}
     bought_for: Mapping[str, str] = {}
+    promised: Mapping[str, str] = {}
+    """By pod of a service that waits: the claim of the machine to come on which it has room, bought for it or not."""
     cleaned_at: float | None = None
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}

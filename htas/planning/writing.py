@@ -61,6 +61,7 @@ def write_plan(
             scale_down.memory,
             meant_for=_meant(context, launch, placements),
             bought_for=_bought_for(context, launch),
+            promised=_promised(context, bought, placements),
             room_made=_room_made(context, scheduled),
             awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
         ),
@@ -113,6 +114,13 @@ def _bought_for(context: PlanContext, launch: Sequence[Launch]) -> dict[str, str
     before = context.snapshot.memory.bought_for
     bought = {pod: claim for pod, claim in before.items() if pod in waiting and claim in claims}
     return bought | {pod: item.claim for item in launch for pod in item.pods if pod in waiting}
+
+
+def _promised(context: PlanContext, bought: Collection[int], placements: Placements) -> dict[str, str]:
+    """Pods of services that have room on a machine to come, and its claim, which a row to come bears as its name."""
+    simulated, names = context.simulated, context.simulated.sim.table.nodes
+    coming = [row for row in placements if row in bought or names[row].name in simulated.coming]
+    return {pod.key: names[row].name for row in coming for pod in placements[row] if pod.kind is WorkKind.SERVICE}
 
 
 def _by_node(given: Bind | Hold) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
 from htas.model.policy import CleaningRules, EmptyRelease, Limits, NodeGroup, Timeouts
 from htas.model.reasons import Kept, Unplaced
+from htas.model.resources import Resources
 from htas.model.stages import ALL_STAGES
 from htas.ports import CapacityError, PermanentError, TransientError
 from htas.profiler.accounts import nano_seconds
@@ -21,7 +22,7 @@ from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from htas.sandbox.world import MONDAY
 from tests.builders import batch_group, labels_are, make_flavour, make_policy
-from tests.stories.play import Story, job, jobs, service
+from tests.stories.play import GIB, Story, job, jobs, service
 
 
 def test_work_arrives_machines_come_work_ends_machines_go() -> None:
@@ -506,3 +507,16 @@ def test_a_machine_whose_claim_the_journal_learns_of_late_is_kept() -> None:
     story.daemon.run_cycle(ALL_STAGES)
     assert {i.id for i in story.world.cloud.instances() if i.state is InstanceState.ACTIVE} == machines
     story.play(4 * 3600).assert_over(2)
+
+
+def test_a_small_pod_is_not_overtaken_by_larger_ones_that_come_as_its_machine_is_ready() -> None:
+    """Each larger one once got the machine bought for the small one, which then waited for one more."""
+    policy = make_policy([NodeGroup("any")], [make_flavour("machine", "1", "2Gi", "0.1")])
+    small = service("small", 1, requests=Resources(200, GIB, 0, 1))
+    whole = Resources(800, 2 * GIB, 0, 1)
+    larger = [service(f"larger-{i}", 1, at_s=59.0 + 60.0 * i, requests=whole) for i in range(4)]
+    story = Story(policy, small, *larger, startup_s=60.0)
+    story.play(600)
+    (pod,) = [pod for pod in story.world.cluster.observe().pods if pod.name.startswith("small")]
+    assert pod.started_at is not None
+    assert pod.started_at - pod.created_at < 65

@@ -7,7 +7,7 @@ goes first, so that no pod waits for its own machine while another has room for 
 length, longest first, so that work that ends together shares a node (HTAS paper 4.3 (1)). Batch jobs that have waited
 too long come before the others, the oldest first. Else the machine bought for a short job is taken by the longer ones
 that come while it boots, and so is the next one: with machines that take two minutes and five jobs a minute, a job of
-four minutes waited eleven.
+four minutes waited eleven. Pods of services are protected from that by what they were promised (`promises.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from htas.planning.place.demand import Demand
 from htas.planning.place.near_users import EdgePlacement
 from htas.planning.place.nominations import Nominations
 from htas.planning.place.placing import BestFit, fill
+from htas.planning.place.promises import Promises
 
 InTurn = Callable[[Sequence[Demand], int], None]
 """Told of what has no room, and of the priority whose turn it is: preempts for pods of that priority, if it does."""
@@ -40,6 +41,7 @@ class SchedulingQueue:
         self._placer = context.placer
         self._near = EdgePlacement(context)
         self._nominations = Nominations(simulated, context.policy)
+        self._promises = Promises(context)
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
@@ -70,7 +72,8 @@ class SchedulingQueue:
     def _placed(self, preempt: InTurn | None = None) -> list[Demand]:
         """Those that have a machine of their own (`_meant_for`: pod to claim) go first, the others where they fit best.
 
-        Nominated pods come before waiting ones of their priority, and of those the ones that the edge is for.
+        Nominated pods come before waiting ones of their priority; of those come first the ones that the edge is for,
+        then the ones that were promised a machine.
         """
         sim, near, nominations = self._opening.sim, self._near, self._nominations
         nominations.begin()
@@ -81,6 +84,7 @@ class SchedulingQueue:
             classes = list(group)
             nominations.settle(priority)
             near.settle(classes, [counts.get(id(cls), 0) for cls in classes])
+            self._promises.keep(classes, counts)
             for cls, has_hope in with_hope(sim, classes):
                 left = len(cls.pods) - counts.get(id(cls), 0)
                 left -= self._placer.place(sim, cls, left) if left and has_hope else 0
