@@ -206,8 +206,8 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
-HOURS, ASKING_H = 10.0, 244 / 60
-"""How much of the day is played at once: of `mode: approve` until after a burst, when five proposals wait."""
+HOURS, ASKING_H = 10.0, 242.9 / 60
+"""How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
 
 
 def demo(

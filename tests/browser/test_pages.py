@@ -94,7 +94,7 @@ def advice(onlooker: BrowserContext, faults: list[str]) -> Iterator[Page]:
 
 @pytest.fixture
 def decider(chromium: Browser) -> Iterator[BrowserContext]:
-    """Whoever is asked, once: what was said is said. Five proposals wait at four minutes past four."""
+    """Whoever is asked, once: what was said is said. Three proposals wait at three minutes past four, the newest of them first."""
     yield from visiting(chromium, asking())
 
 
@@ -518,13 +518,13 @@ def test_a_word_is_said_with_a_click(questions: Page) -> None:
     waiting = cards.count()
     assert waiting >= 2
     expect(questions.locator("#banner")).to_contain_text(f"{waiting} to approve.")
-    first = cards.first
-    first.locator(".pods").get_by_role("link").first.click()
+    oldest = cards.last
+    cards.first.locator(".pods").get_by_role("link").first.click()
     expect(questions.get_by_role("dialog").locator(".kind")).to_have_text("pod")
     questions.keyboard.press("Escape")
-    first.get_by_text("In a terminal").click()
-    expect(first.locator("code")).to_contain_text("htas approve ")
-    first.get_by_role("button", name="Reject").click()
+    oldest.get_by_text("In a terminal").click()
+    expect(oldest.locator("code")).to_contain_text("htas approve ")
+    oldest.get_by_role("button", name="Reject").click()
     expect(questions.get_by_role("status").filter(has_text="1 proposal rejected.")).to_be_visible()
     expect(questions.locator("h1")).to_be_focused()
     expect(cards).to_have_count(waiting - 1)
