@@ -138,19 +138,17 @@ class LearnedRunLengths:
         return result
 
     def _estimate_for(self, pod: Pod) -> RunLength | None:
-        """What it came with to its node, unless it was of all of its kind of owner; else what is known by now."""
+        """What it came with to its node, else what is known of its like by now."""
         given = self._given
         kept = given.last.get(_identity(pod)) if pod.node is not None else None
-        if kept is not None and kept.basis != KIND_OF_OWNER:
+        if kept is not None:
             return kept
         likeness = _likeness(pod)
         answer = given.answers.get(likeness)
         if answer is None:
             answer = given.answers[likeness] = _Answer(self._look_up(likeness))
-        if pod.node is None or answer.estimate is None or kept is not None:
+        if pod.node is None or answer.estimate is None:
             answer.followers.append(id(pod))
-        if kept is not None and (answer.estimate is None or answer.estimate.basis == KIND_OF_OWNER):
-            return kept
         return answer.estimate
 
 
