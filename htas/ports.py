@@ -129,8 +129,10 @@ class ClusterPort(Protocol):
         """Have `wake` called whenever `changes` has grown, from any thread; it returns at once. The last one counts."""
         ...
 
-    def bind(self, pod: Pod, node: str) -> None:
+    def bind(self, pod: Pod, node: str, deletion_cost: int | None = None) -> None:
         """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere.
+
+        `deletion_cost` is written on it in the same call; None: what it has stays.
 
         NotYetError while its volumes are being made: they are made for that node, and the pod is bound afterwards.
         """

@@ -123,6 +123,11 @@ class CleaningSetting(Section):
         description="Services are moved, for the bill's sake too, unless they opt out; false: only those that opt in "
         "(htas.io/migrate). Cluster Autoscaler and Karpenter move all that nothing speaks against.",
     )
+    pod_deletion_cost: Switch = Field(
+        default=True,
+        description="ReplicaSets' pods are bound with a controller.kubernetes.io/pod-deletion-cost, by which a service "
+        "that shrinks leaves the newest machines first, unless its pods state one of their own or prefer to be apart.",
+    )
 
     consolidation: ConsolidationSetting = Field(
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
@@ -165,6 +170,7 @@ class CleaningSetting(Section):
             migration_seconds=self.migration_time,
             max_grace_s=self.max_grace_period,
             moves_services=self.move_services,
+            sets_deletion_costs=self.pod_deletion_cost,
             consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
         )
 

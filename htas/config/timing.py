@@ -22,10 +22,10 @@ class CyclesSetting(Section):
         default=20.0, gt=0, description="20s: well under underutilizedFor; until then an empty node may be paid for."
     )
     batch_idle: Seconds = Field(
-        default=0.2, description="What has room is placed at once; before buying, how long to wait for more; 200ms."
+        default=1.0, description="What has room is placed at once; before buying, how long to wait for more; 1s."
     )
     batch_max: Seconds = Field(
-        default=2.0, validate_default=True, description="But never longer than 2s. 0s: no cycles on events."
+        default=10.0, validate_default=True, description="But never longer than 10s. 0s: no cycles on events."
     )
 
     @field_validator("batch_max")

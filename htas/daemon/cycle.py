@@ -259,7 +259,7 @@ class Daemon:
         self._moves.begin(before.move_times, newest[0].at)
         self._retries.begin(before.failed_moves)
         self._machines.times = before.machine_times
-        self._memory = Memory(room_made=known.room_made, awaited=known.awaited, lapses=known.lapses)
+        self._memory = known.after_a_restart()
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,

@@ -62,11 +62,11 @@ class Executor:
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:
         self.expectations.expect_bind(bind.pod, bind.node, self.ports.clock.now())
-        self.calls.later(partial(self._send_bind, pods[bind.pod], bind.node))
+        self.calls.later(partial(self._send_bind, pods[bind.pod], bind.node, bind.deletion_cost))
 
-    def _send_bind(self, pod: Pod, node: str) -> Outcome:
+    def _send_bind(self, pod: Pod, node: str, deletion_cost: int | None) -> Outcome:
         try:
-            self.ports.cluster.bind(pod, node)
+            self.ports.cluster.bind(pod, node, deletion_cost)
         except HTASError as error:
             self.expectations.failed(pod.key, self.ports.clock.now())
             status = OutcomeStatus.DROPPED if isinstance(error, NotYetError) else OutcomeStatus.FAILED

@@ -13,9 +13,11 @@ from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
 from htas.model.snapshot import Memory
 
 
-class Bind(msgspec.Struct, frozen=True):
+class Bind(msgspec.Struct, frozen=True, omit_defaults=True):
     pod: str
     node: str
+    deletion_cost: int | None = None
+    """`controller.kubernetes.io/pod-deletion-cost`, written on the pod as it is bound; None: it is left as it is."""
 
 
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):

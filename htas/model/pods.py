@@ -125,6 +125,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """Since when its users are sent to it (its condition Ready); None: they are not."""
     gang: str = ""
     """The group it is scheduled with, all or none: evicting one of it commonly restarts all. "": none."""
+    deletion_cost: int | None = None
+    """DELETION_COST: of a ReplicaSet's pods the one with the lowest goes first; None: unstated, which counts as 0."""
+    prefers_apart: bool = False
+    """It would rather not be with its like (ScheduleAnyway, preferred anti-affinity). Nobody is placed by that."""
     passed_over: str = ""
     """Why it may be disturbed though it says otherwise: it is beyond what its namespace may pin. "": it is not."""
 

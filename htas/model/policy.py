@@ -85,6 +85,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     skip_custom_controller_pods: bool = True
     moves_services: bool = False
     """Whether services may be moved that have not opted in; those that opted out never are."""
+    sets_deletion_costs: bool = True
+    """Whether ReplicaSets that shrink are told to give up first the pods of the machines that came last."""
     min_replica_count: int = 0
     delay_after_launch_s: float = 0.0
     """A node younger than this is not cleaned (empty or not)."""
@@ -195,8 +197,8 @@ class Cycles(msgspec.Struct, frozen=True):
     scheduling_s: float = 20.0
     autoscaling_s: float = 20.0
     cleaning_s: float = 20.0
-    batch_idle_s: float = 0.2
-    batch_max_s: float = 2.0
+    batch_idle_s: float = 1.0
+    batch_max_s: float = 10.0
 
 
 class Timeouts(msgspec.Struct, frozen=True):

@@ -120,6 +120,15 @@ class Memory(msgspec.Struct, frozen=True):
         names = {node.name: since for node in nodes}
         return cls(names, names, since)
 
+    def after_a_restart(self) -> Memory:
+        """What of it still holds for who was not there: what was bought and promised, for whom, and what came of it.
+
+        Since when nodes are empty or little used does not: nobody saw whether they were all the while.
+        """
+        return msgspec.structs.replace(
+            self, underutilized_since={}, empty_since={}, queue_empty_since=None, cleaned_at=None
+        )
+
 
 ENDED_KEPT = 1000
 """So many of the pods that ended last are shown; where more end between two cycles, nothing is learned of the rest."""

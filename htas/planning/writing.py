@@ -24,6 +24,7 @@ from htas.planning.disrupt.making_room.instead import holds, proposal
 from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
+from htas.planning.place.deletion_costs import DeletionCosts
 from htas.planning.provision.not_let_in import with_bought
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.schedule import Scheduled
@@ -40,8 +41,9 @@ def write_plan(
     """The plan that the stages came to."""
     simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
-    given = [*_given(context, placements, placed_at_first, bought), *steps.waiting]
-    given += [_bind_or_hold(pod, node, snapshot, context.policy) for pod, node in steps.seated]
+    costs = DeletionCosts(snapshot, context.policy)
+    given = [*_given(context, placements, placed_at_first, bought, costs), *steps.waiting]
+    given += [_bind_or_hold(pod, node, snapshot, context.policy, costs) for pod, node in steps.seated]
     given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
@@ -61,7 +63,7 @@ def write_plan(
             scale_down.memory,
             meant_for=_meant(context, launch, placements),
             bought_for=_bought_for(context, launch),
-            promised=_promised(context, bought, placements),
+            promised=_promised(context, bought, placements) | _still_promised(context, given),
             room_made=_room_made(context, scheduled),
             awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
         ),
@@ -123,12 +125,26 @@ def _promised(context: PlanContext, bought: Collection[int], placements: Placeme
     return {pod.key: names[row].name for row in coming for pod in placements[row] if pod.kind is WorkKind.SERVICE}
 
 
+def _still_promised(context: PlanContext, given: Sequence[Bind | Hold]) -> dict[str, str]:
+    """Pods whose machine is Ready and that cannot be bound to it yet, as after a bind that failed or while a volume's
+    driver comes up: what comes meanwhile and is larger does not get their room.
+    """
+    before = context.snapshot.memory.promised
+    claims = {node.name: node.claim for node in context.simulated.sim.table.nodes} if before else {}
+    held = {each.pod: claims.get(each.node) for each in given if isinstance(each, Hold)} if before else {}
+    return {pod: claim for pod, claim in held.items() if claim is not None and before.get(pod) == claim}
+
+
 def _by_node(given: Bind | Hold) -> tuple[str, str]:
     return given.node, given.pod
 
 
 def _given(
-    context: PlanContext, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
+    context: PlanContext,
+    placements: Placements,
+    placed_at_first: Collection[str],
+    bought: Collection[int],
+    costs: DeletionCosts,
 ) -> list[Bind | Hold]:
     """What becomes of each pod that was given room."""
     simulated = context.simulated
@@ -146,18 +162,18 @@ def _given(
             elif _awaits_driver(context, pod, name):
                 given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))
             else:
-                given.append(_bind_or_hold(pod, name, context.snapshot, context.policy))
+                given.append(_bind_or_hold(pod, name, context.snapshot, context.policy, costs))
     return given
 
 
-def _bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy) -> Bind | Hold:
+def _bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy, costs: DeletionCosts) -> Bind | Hold:
     """What becomes of a pod that may have its node now: it is bound, unless that failed a moment ago or is another's
     to do."""
     if snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
         return hold(pod.key, node, HoldReason.BIND_FAILED)
     if pod.scheduler != policy.scheduler_name:
         return hold(pod.key, node, HoldReason.OTHER_SCHEDULER, f" {pod.scheduler}")
-    return Bind(pod.key, node)
+    return Bind(pod.key, node, costs.of(pod, node))
 
 
 def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 import msgspec
 
 from htas.model.constraints import Taint
+from htas.model.deletion_costs import is_ours
 from htas.model.nodes import DRAINING_TAINT, OWN_LABELS, Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
@@ -42,7 +43,7 @@ class SandboxCluster(PodLife):
     def on_change(self, wake: Callable[[], None]) -> None:
         self._wake = wake
 
-    def bind(self, pod: Pod, node: str) -> None:
+    def bind(self, pod: Pod, node: str, deletion_cost: int | None = None) -> None:
         self.faults.strike("bind")
         record = self._record(pod)
         if record.pod.node is not None:
@@ -55,7 +56,8 @@ class SandboxCluster(PodLife):
             self._ledger.overcommitted += 1
             self._remove(record, fails=True)
             return
-        self._put(record, msgspec.structs.replace(record.pod, node=node))
+        cost = deletion_cost if deletion_cost is not None else record.pod.deletion_cost
+        self._put(record, msgspec.structs.replace(record.pod, node=node, deletion_cost=cost))
         self._occupancy.seat(node, pod.key, record.pod.requests)
         self._start_soon(record.pod)
 
@@ -225,7 +227,11 @@ class SandboxCluster(PodLife):
         self._occupancy.seat(target, key, record.pod.requests)
         now, own_start = self._clock.now(), record.pod.started_at
         began, ready = (own_start, now) if started_at is None else (started_at, started_at)
-        self._put(record, msgspec.structs.replace(record.pod, node=target, started_at=began, ready_since=ready))
+        cost = None if is_ours(record.pod.deletion_cost) else record.pod.deletion_cost
+        moved = msgspec.structs.replace(
+            record.pod, node=target, started_at=began, ready_since=ready, deletion_cost=cost
+        )
+        self._put(record, moved)
         self._note_change()
 
     def repeat(self, key: str, seconds: float) -> None:

@@ -87,10 +87,11 @@ class Controller:
             return sorted(active, key=_number)[self.wanted :]
         on_node = Counter(pod.node for pod in active)
 
-        def kept_first(pod: Pod) -> tuple[bool, bool, int, int, float]:
+        def kept_first(pod: Pod) -> tuple[bool, bool, int, int, int, float]:
             if pod.node is None:
-                return True, True, 0, 0, _lot(pod)
-            return False, pod.phase is not Phase.RUNNING, on_node[pod.node], -_age(pod, now), _lot(pod)
+                return True, True, 0, 0, 0, _lot(pod)
+            cost = pod.deletion_cost or 0
+            return False, pod.phase is not Phase.RUNNING, -cost, on_node[pod.node], -_age(pod, now), _lot(pod)
 
         return sorted(active, key=kept_first)[self.wanted :]
 

@@ -165,8 +165,8 @@ class RemoteCluster:
     def on_change(self, wake: Callable[[], None]) -> None:
         self._looking.on_change("cluster.changes", wake)
 
-    def bind(self, pod: Pod, node: str) -> None:
-        self._call("cluster.bind", pod, node)
+    def bind(self, pod: Pod, node: str, deletion_cost: int | None = None) -> None:
+        self._call("cluster.bind", pod, node, deletion_cost)
 
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:
         self._call("cluster.evict", pod, grace_s)

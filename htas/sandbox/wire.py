@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "clock.speed": (lambda world: lambda: world.clock.speed, (), float),
     "cluster.observe": (lambda world: world.cluster.observe, (), ClusterView),
     "cluster.changes": (lambda world: world.cluster.changes, (), int),
-    "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
+    "cluster.bind": (lambda world: world.cluster.bind, (Pod, str, int | None), None),
     "cluster.evict": (lambda world: world.cluster.evict, (Pod, float | None), None),
     "cluster.nominate": (lambda world: world.cluster.nominate, (Pod, str | None), None),
     "cluster.preempt": (lambda world: world.cluster.preempt, (Pod, str), None),

@@ -45,6 +45,16 @@ def test_binding_twice_is_binding_once_but_not_elsewhere(universe: Universe) -> 
         universe.cluster.bind(waiting, "b")
 
 
+def test_a_pod_is_bound_with_its_deletion_cost_and_keeps_it(universe: Universe) -> None:
+    """Its annotation comes with the binding: no call of its own, and no right to patch pods."""
+    waiting, beside = (each for each in universe.cluster.observe().pods if each.name.startswith("web"))
+    universe.cluster.bind(waiting, "a", -1_478_894_080)
+    universe.cluster.bind(beside, "a")
+    universe.wait(5)
+    costs = {each.name: each.deletion_cost for each in universe.cluster.observe().pods}
+    assert (costs[waiting.name], costs[beside.name]) == (-1_478_894_080, None)
+
+
 def test_binding_what_is_gone(universe: Universe) -> None:
     with pytest.raises(NotFoundError):
         universe.cluster.bind(make_pod("nobody"), "a")

@@ -293,6 +293,29 @@ def test_services_are_moved_only_if_they_opt_in(disruption: dict[str, str], move
 
 
 @pytest.mark.parametrize(
+    ("sets_deletion_costs", "nodes"),
+    [
+        pytest.param(True, 2, id="the last machine empties"),
+        pytest.param(False, 3, id="without costs each machine gives up one"),
+    ],
+)
+def test_a_service_that_shrinks_empties_the_last_machine_and_nobody_is_evicted(
+    sets_deletion_costs: bool, nodes: int
+) -> None:
+    """Nine replicas on three machines that came one after the other; six are left."""
+    policy = make_policy([NodeGroup("any", cleaning=CleaningRules(sets_deletion_costs=sets_deletion_costs))], PLAIN)
+    story = Story(policy, service("web", 3))
+    growing = (Rescale(600, "default", "web", 6), Rescale(1200, "default", "web", 9))
+    story.world.load(Workload("more and less", (), (*growing, Rescale(1800, "default", "web", 6))))
+    story.play(1790)
+    assert len(story.nodes) == 3
+    story.play(3600)
+    assert len(story.nodes) == nodes
+    assert story.world.ledger.evictions == 0
+    story.assert_whole()
+
+
+@pytest.mark.parametrize(
     ("release", "at_most_s"),
     [
         pytest.param(EmptyRelease.AT_ONCE, 700, id="at once"),

@@ -18,6 +18,7 @@ from htas.adapters.kubernetes.objects import SELECTED_NODE
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
 from htas.model.constraints import Taint
+from htas.model.deletion_costs import DELETION_COST
 from htas.model.nodes import DRAINING_TAINT, OWN_LABELS
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView
@@ -93,14 +94,15 @@ class KubernetesCluster:
     def on_change(self, wake: Callable[[], None]) -> None:
         self.live.on_change = wake
 
-    def bind(self, pod: Pod, node: str) -> None:
+    def bind(self, pod: Pod, node: str, deletion_cost: int | None = None) -> None:
         if self.live.node(node) is None:  # the API server would bind to a node that is not there
             raise NotFoundError(f"node {node} is gone")
         self._have_volumes_made(pod, node)
+        annotations = {} if deletion_cost is None else {"annotations": {DELETION_COST: str(deletion_cost)}}
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": pod.name, "uid": pod.uid},
+            "metadata": {"name": pod.name, "uid": pod.uid, **annotations},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         try:

@@ -157,6 +157,7 @@ class PodAffinityTerm(Wire, frozen=True):
 
 class PodAffinity(Wire, frozen=True):
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
 
 
 class Affinity(Wire, frozen=True):

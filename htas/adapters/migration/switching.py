@@ -23,7 +23,6 @@ from htas.adapters.controllers import kind_and_group
 from htas.adapters.migration.documents import (
     COST_BEFORE,
     COUNTED,
-    DELETION_COST,
     FIRST_TO_GO,
     HASH,
     MOVE,
@@ -47,6 +46,7 @@ from htas.adapters.migration.documents import (
 from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.objects import CONFLICTS, Objects, TakenOverError, poll_s
 from htas.adapters.migration.present import PresentObjects, has_come_up, source_of
+from htas.model.deletion_costs import DELETION_COST
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.ports import ConflictError
 

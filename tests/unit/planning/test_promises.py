@@ -104,3 +104,16 @@ def test_batch_work_is_promised_nothing() -> None:
     job = make_job("job", cpu="500m", memory="1Gi", created_at=NOW)
     made = planned([job], claims=coming("m"), limits=Limits())
     assert (held(made), made.memory.promised) == ({"job": "m"}, {})
+
+
+def test_a_pod_whose_bind_failed_keeps_the_room_on_its_machine_until_it_is_tried_again() -> None:
+    there = owned_node("m", flavour="machine", cpu="1", memory="2Gi")
+    memory = Memory(promised={"default/small": "m"})
+    policy = make_policy([GROUP], [MACHINE])
+    for pods in ([SMALL], [SMALL, LARGE]):  # the larger one comes meanwhile
+        snapshot = make_snapshot([there], pods, memory=memory, held_back={"default/small": NOW + 30})
+        made = plan(snapshot, policy, NOW)
+        memory = made.memory
+        assert (bound(made), held(made)["small"]) == ({}, "m")
+        assert memory.promised["default/small"] == "m"
+    assert bound(plan(make_snapshot([there], [SMALL, LARGE], memory=memory), policy, NOW)) == {"small": "m"}

@@ -97,6 +97,30 @@ def test_a_replicaset_gives_up_pods_without_a_node_then_crowded_ones_then_younge
     ]
 
 
+def test_a_replicaset_gives_up_the_pods_of_the_lowest_deletion_cost_before_crowded_ones() -> None:
+    """One alone on its node, and the oldest; an unstated cost is 0. A pod without a node goes before all of them."""
+    world = world_of(web(5, ControllerKind.REPLICA_SET))
+    known = pods(world)
+    for name, (node, cost) in {
+        "web-1": ("b", -20),
+        "web-2": ("a", -10),
+        "web-3": ("a", None),
+        "web-4": ("a", 7),
+    }.items():
+        world.cluster.bind(known[name], node, cost)
+        wait(world, 5)
+    left = []
+    for replicas in (4, 3, 2, 1):
+        world.cluster.rescale(Rescale(0, "default", "web", replicas))
+        left.append(sorted(pods(world)))
+    assert left == [
+        ["web-1", "web-2", "web-3", "web-4"],
+        ["web-2", "web-3", "web-4"],
+        ["web-3", "web-4"],
+        ["web-4"],
+    ]
+
+
 def test_of_pods_about_as_old_a_replicaset_gives_up_any() -> None:
     """Half of ten that started together go: neither the first nor the last of them."""
     world = world_of(web(10), nodes=[make_node(f"n{i}", "2", "4Gi") for i in range(10)])

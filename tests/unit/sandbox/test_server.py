@@ -123,7 +123,7 @@ def test_one_of_several_clients_gets_the_pod(tmp_path: Path) -> None:
 )
 def test_a_client_that_is_killed_leaves_the_world_consistent(sent: slice, node: str | None, tmp_path: Path) -> None:
     world = world_of(job("j"))
-    request = msgspec.json.encode({"call": "cluster.bind", "args": [pods(world)["j-1"], "a"]}) + b"\n"
+    request = msgspec.json.encode({"call": "cluster.bind", "args": [pods(world)["j-1"], "a", None]}) + b"\n"
     with serving(world, tmp_path / "w.sock") as remote:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(tmp_path / "w.sock"))

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from htas.adapters.kubernetes.pods import duration_s
+from htas.model.deletion_costs import DELETION_COST
 from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import RUNTIME, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
 from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, pod, problems_of, read_pod, view_of
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SPREAD: Manifest = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1}
 
 
 def owned_by(kind: str, name: str = "o", **more: Any) -> Manifest:
@@ -168,6 +172,40 @@ def test_a_controller_is_known_by_its_kind_and_its_group(kind: str, api_version:
 def test_a_pod_of_a_group_names_it(meta: Manifest) -> None:
     assert read_pod(pod(meta=meta)).gang == "mpi"
     assert read_pod(pod()).gang == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "cost"),
+    [
+        pytest.param({DELETION_COST: "-10"}, -10, id="stated"),
+        pytest.param({DELETION_COST: "0"}, 0, id="none is not 0"),
+        pytest.param({}, None, id="unstated"),
+        pytest.param({DELETION_COST: "010"}, None, id="no leading zeros"),
+        pytest.param({DELETION_COST: "+1"}, None, id="no plus"),
+        pytest.param({DELETION_COST: "2147483648"}, None, id="33 bits"),
+        pytest.param({DELETION_COST: "9" * 5000}, None, id="longer than a number may be"),
+        pytest.param({DELETION_COST: "\u0661"}, None, id="another script's digits"),
+    ],
+)
+def test_a_deletion_cost_is_what_the_api_server_takes_for_one(stated: Manifest, cost: int | None) -> None:
+    assert read_pod(pod(meta={"annotations": stated})).deletion_cost == cost
+
+
+@pytest.mark.parametrize(
+    ("spec", "prefers"),
+    [
+        pytest.param({}, False, id="nothing"),
+        pytest.param(
+            {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]}, True, id="spread"
+        ),
+        pytest.param({"topologySpreadConstraints": [SPREAD]}, False, id="a hard one is a constraint"),
+        pytest.param({"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1}]}}}, True, id="anti-affinity"),
+        pytest.param({"affinity": {"podAffinity": {PREFERRED: [{"weight": 1}]}}}, False, id="to be near is not apart"),
+        pytest.param({"affinity": {"podAntiAffinity": {PREFERRED: []}}}, False, id="an empty list"),
+    ],
+)
+def test_a_pod_may_prefer_to_be_apart(spec: Manifest, prefers: bool) -> None:
+    assert read_pod(pod(**spec)).prefers_apart is prefers
 
 
 def test_only_the_controller_owns() -> None:

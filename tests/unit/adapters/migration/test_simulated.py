@@ -19,6 +19,7 @@ from htas.adapters.migration.methods.simulated import (
     seconds,
     simulated_twin,
 )
+from htas.model.deletion_costs import DELETION_COST
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.model.pods import RUNTIME, TWIN_OF
@@ -63,6 +64,19 @@ def test_it_runs_what_remained_at_the_dump_and_belongs_to_nobody_yet() -> None:
     assert meta["annotations"]["other"] == "kept"
     assert "ownerReferences" not in meta
     assert "ephemeralContainers" not in twin["spec"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept"),
+    [
+        pytest.param("-1478894080", False, id="HTAS's tells of the machine it was on"),
+        pytest.param("5", True, id="its own goes with it"),
+        pytest.param("high", True, id="whatever it is"),
+    ],
+)
+def test_a_twin_has_the_deletion_cost_that_the_source_stated_itself(cost: str, kept: bool) -> None:
+    twin = simulated_twin(source(**{DELAY: "2m", RUNTIME: "2m", DELETION_COST: cost}), DUMPED)
+    assert twin["metadata"]["annotations"].get(DELETION_COST) == (cost if kept else None)
 
 
 def test_moved_again_it_runs_what_remains_of_what_remained() -> None:

@@ -9,8 +9,9 @@ from threading import Event, Semaphore
 import pytest
 from structlog.testing import capture_logs
 
-from htas.adapters.migration.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO, journalled, record_in, settled
+from htas.adapters.migration.documents import COST_BEFORE, FIRST_TO_GO, journalled, record_in, settled
 from htas.adapters.migration.method import Dump
+from htas.model.deletion_costs import DELETION_COST
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF
