@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.tracebacks import with_lines
 
@@ -19,6 +20,10 @@ HOW_TO_RENEW = """
 The story still ends as it should, but goes another way than the one on record (tests/corpus/stories.jsonl.xz).
 If that is meant: python -m tools.corpus renew --stories
 It prints where each story that changed begins to differ; read that before you commit what it wrote."""
+
+settings.register_profile("htas", derandomize=True, deadline=None)
+settings.load_profile("htas")
+"""Where a test asks for nothing else: the same examples each time, however slow a machine that others share may be."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

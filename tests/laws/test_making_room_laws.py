@@ -34,6 +34,7 @@ from tests.builders import (
     running,
 )
 
+LAWS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 FLAVOURS = (make_flavour("small", "4", "8Gi", "0.10"), make_flavour("dear", "4", "8Gi", "0.30"))
 
 
@@ -82,7 +83,7 @@ def decided(snapshot: ClusterSnapshot, policy: Policy) -> tuple[Plan, Plan]:
     return plan(snapshot, policy, NOW), plan(snapshot, without, NOW)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@LAWS
 @given(crowded())
 def test_less_is_bought_and_nobody_is_disturbed_who_may_not_be(case: tuple[ClusterSnapshot, Policy]) -> None:
     snapshot, policy = case
@@ -100,7 +101,7 @@ def test_less_is_bought_and_nobody_is_disturbed_who_may_not_be(case: tuple[Clust
     assert 1 <= len(moved) <= 6
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@LAWS
 @given(crowded())
 def test_what_is_decided_can_be_carried_out(case: tuple[ClusterSnapshot, Policy]) -> None:
     """By the check that every rearrangement passes before it is journalled, beside all else that the plan binds."""

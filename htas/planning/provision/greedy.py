@@ -8,13 +8,12 @@ still without room is the demand of the next choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htas.model.policy import Policy
-from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer, fill, order_of
@@ -22,9 +21,8 @@ from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
+from htas.planning.provision.parts import Floats, Part, parts_of
 from htas.planning.provision.steady import worth_when_full
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,55 +32,6 @@ class Batch:
     offer: Offer
     rows: range
 
-
-@dataclass(slots=True)
-class Part:
-    """Demands of one priority that the same offers could hold."""
-
-    offers: tuple[Offer, ...]
-    demands: list[Demand] = field(default_factory=list)
-    _requests: Ints | None = None
-    _of_offers: tuple[Ints, Ints, Floats] | None = None
-
-    def columns(self) -> tuple[Ints, Ints]:
-        """(requests: demands × resources, counts: demands); asked for once all demands are in."""
-        if self._requests is None:
-            self._requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
-        return self._requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
-
-    def of_offers(self) -> tuple[Ints, Ints, Floats]:
-        """By offer: free cpu and memory, price, and the weights of both."""
-        if self._of_offers is None:
-            free = np.array([offer.free[[CPU_ROW, MEMORY_ROW]] for offer in self.offers], dtype=np.int64)
-            prices = np.array([offer.price for offer in self.offers], dtype=np.int64)
-            weights = [(offer.group.cpu_weight, offer.group.memory_weight) for offer in self.offers]
-            self._of_offers = free, prices, np.array(weights, dtype=np.float64)
-        return self._of_offers
-
-    @property
-    def is_dynamic(self) -> bool:
-        return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
-
-    @property
-    def may_open_nodes(self) -> bool:
-        """Whether a pod placed may let others onto nodes that refused them: by spread or affinity alone."""
-        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
-
-    @property
-    def spreads(self) -> bool:
-        return any(demand.cls.constraints.spread for demand in self.demands)
-
-    @property
-    def waiting(self) -> int:
-        return sum(demand.count for demand in self.demands)
-
-    @property
-    def left(self) -> list[Demand]:
-        return [demand for demand in self.demands if demand.count]
-
-
-MOST_AT_ONCE = 4096
-"""Demands judged against all offers at once: with 2,000 offers 8 MB."""
 
 CHUNK = 128
 """Demands tried between two looks at whether the room left on new machines is enough for any more of them."""
@@ -129,7 +78,7 @@ class GreedyProvisioner:
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
-        for part in self._parts(demands):
+        for part in parts_of(demands, self.offers):
             self._use_what_is_bought(part)
             self._buy_for_part(part)
 
@@ -148,37 +97,6 @@ class GreedyProvisioner:
         self.allowance.take(offer, count)
         self.batches.append(Batch(offer, rows))
         return rows
-
-    def _parts(self, demands: Sequence[Demand]) -> list[Part]:
-        """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
-        parts: dict[tuple[int, tuple[int, ...]], Part] = {}
-        sets: dict[bytes, tuple[int, ...]] = {}
-        for start in range(0, len(demands) if self.offers else 0, MOST_AT_ONCE):
-            some = demands[start : start + MOST_AT_ONCE]
-            for demand, holding in zip(some, self._holding(some), strict=True):
-                packed = holding.tobytes()
-                if packed not in sets:
-                    sets[packed] = tuple(np.flatnonzero(holding).tolist())
-                if holds := sets[packed]:
-                    key = -demand.cls.priority, holds
-                    if key not in parts:
-                        parts[key] = Part(tuple(self.offers[i] for i in holds))
-                    parts[key].demands.append(demand)
-        return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
-
-    def _holding(self, demands: Sequence[Demand]) -> Bools:
-        """Which offers could hold a pod of each demand: demands × offers."""
-        free = np.array([offer.free for offer in self.offers], dtype=np.int64)
-        requests = np.array([demand.cls.requests for demand in demands], dtype=np.int64)
-        kinds = [(demand.cls.static_key, demand.cls.kind, demand.cls.is_ours) for demand in demands]
-        takers = {
-            kind: np.array([offer.would_take(demand.cls) for offer in self.offers], dtype=np.bool_)
-            for kind, demand in dict(zip(kinds, demands, strict=True)).items()
-        }
-        holding: Bools = np.array([takers[kind] for kind in kinds], dtype=np.bool_)
-        for resource in range(free.shape[1]):
-            holding &= free[:, resource] >= requests[:, resource, None]
-        return holding
 
     def _use_what_opened(self, part: Part) -> None:
         """Once a machine has taken a pod, spread or affinity may let others onto nodes that refused them before.
@@ -338,7 +256,7 @@ class GreedyProvisioner:
         Offers are looked at from the highest score they could have down to where none could be as good any more: of
         2,000 flavours a trial fills a few dozen.
         """
-        total = _total(part)
+        total = part.total
         most = self._most_score(part, left, total)
         waiting = [demand for demand in left if not demand.is_expected]
         scores: dict[tuple[str, str], tuple[float, float]] = {}
@@ -393,7 +311,7 @@ class GreedyProvisioner:
         """
         if len(offer.flavour.zones) > 1 or part.is_dynamic:
             return 1
-        total = _total(part)
+        total = part.total
         used = (total > 0) & (offer.free > 0)
         fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
         return max(1, min(fluid, sum(demand.count for demand in part.demands)))
@@ -419,13 +337,6 @@ class GreedyProvisioner:
 def _is_alike(offer: Offer, other: Offer) -> bool:
     """Whether offers differ in their zone alone."""
     return offer.group is other.group and offer.flavour is other.flavour
-
-
-def _total(part: Part) -> Ints:
-    """What a part asks for in all, by resource."""
-    requests, counts = part.columns()
-    total: Ints = counts @ requests
-    return total
 
 
 def _coverage(offer: Offer, total: Ints, allowed: int) -> float:

@@ -1,0 +1,108 @@
+"""The parts of what waits: demands of one priority that the same offers could hold are bought for together.
+
+The most important part comes first, then the choosiest: what few machines could hold is not left to those bought for
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
+from htas.planning.place.demand import Demand
+from htas.planning.provision.offers import Offer
+
+Floats = NDArray[np.float64]
+
+MOST_AT_ONCE = 4096
+"""Demands judged against all offers at once: with 2,000 offers 8 MB."""
+
+
+@dataclass(slots=True)
+class Part:
+    """Demands of one priority that the same offers could hold."""
+
+    offers: tuple[Offer, ...]
+    demands: list[Demand] = field(default_factory=list)
+    _requests: Ints | None = None
+    _of_offers: tuple[Ints, Ints, Floats] | None = None
+
+    def columns(self) -> tuple[Ints, Ints]:
+        """(requests: demands × resources, counts: demands); asked for once all demands are in."""
+        if self._requests is None:
+            self._requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
+        return self._requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
+
+    def of_offers(self) -> tuple[Ints, Ints, Floats]:
+        """By offer: free cpu and memory, price, and the weights of both."""
+        if self._of_offers is None:
+            free = np.array([offer.free[[CPU_ROW, MEMORY_ROW]] for offer in self.offers], dtype=np.int64)
+            prices = np.array([offer.price for offer in self.offers], dtype=np.int64)
+            weights = [(offer.group.cpu_weight, offer.group.memory_weight) for offer in self.offers]
+            self._of_offers = free, prices, np.array(weights, dtype=np.float64)
+        return self._of_offers
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
+
+    @property
+    def may_open_nodes(self) -> bool:
+        """Whether a pod placed may let others onto nodes that refused them: by spread or affinity alone."""
+        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
+
+    @property
+    def spreads(self) -> bool:
+        return any(demand.cls.constraints.spread for demand in self.demands)
+
+    @property
+    def waiting(self) -> int:
+        return sum(demand.count for demand in self.demands)
+
+    @property
+    def left(self) -> list[Demand]:
+        return [demand for demand in self.demands if demand.count]
+
+    @property
+    def total(self) -> Ints:
+        """What all that are left ask for, by resource."""
+        requests, counts = self.columns()
+        total: Ints = counts @ requests
+        return total
+
+
+def parts_of(demands: Sequence[Demand], offers: Sequence[Offer]) -> list[Part]:
+    """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
+    parts: dict[tuple[int, tuple[int, ...]], Part] = {}
+    sets: dict[bytes, tuple[int, ...]] = {}
+    for start in range(0, len(demands) if offers else 0, MOST_AT_ONCE):
+        some = demands[start : start + MOST_AT_ONCE]
+        for demand, holding in zip(some, _holding(some, offers), strict=True):
+            packed = holding.tobytes()
+            if packed not in sets:
+                sets[packed] = tuple(np.flatnonzero(holding).tolist())
+            if holds := sets[packed]:
+                key = -demand.cls.priority, holds
+                if key not in parts:
+                    parts[key] = Part(tuple(offers[i] for i in holds))
+                parts[key].demands.append(demand)
+    return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
+
+
+def _holding(demands: Sequence[Demand], offers: Sequence[Offer]) -> Bools:
+    """Which offers could hold a pod of each demand: demands × offers."""
+    free = np.array([offer.free for offer in offers], dtype=np.int64)
+    requests = np.array([demand.cls.requests for demand in demands], dtype=np.int64)
+    kinds = [(demand.cls.static_key, demand.cls.kind, demand.cls.is_ours) for demand in demands]
+    takers = {
+        kind: np.array([offer.would_take(demand.cls) for offer in offers], dtype=np.bool_)
+        for kind, demand in dict(zip(kinds, demands, strict=True)).items()
+    }
+    holding: Bools = np.array([takers[kind] for kind in kinds], dtype=np.bool_)
+    for resource in range(free.shape[1]):
+        holding &= free[:, resource] >= requests[:, resource, None]
+    return holding
