@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, KubeletVersion, Real, Seconds, Section, Share, Switch
+from htas.config.values import Condition, Count, KubeletVersion, Real, Seconds, Section, Share, Switch
 from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Workload
 
@@ -37,6 +37,10 @@ class ConsolidationSetting(Section):
     def model(self, *, may_shrink: bool) -> Consolidation:
         """The rules for a group; `may_shrink`: its pods keep their progress when they are moved."""
         return self.filled(Consolidation, enabled=bool(self.enabled), shrinks=may_shrink and self.enabled is not False)
+
+
+_Replaces = ConsolidationSetting | dict[str, float] | float | str | None
+"""Settings that have nodes replaced; off they are None or empty."""
 
 
 class CleaningSetting(Section):
@@ -92,6 +96,13 @@ class CleaningSetting(Section):
         "the same rules as others, and machines bought first for pods without room elsewhere: their image must have "
         "a newer one. null: of any version.",
     )
+    repair: dict[Condition, Seconds] = Field(
+        default={},
+        description="Conditions, such as those of node-problem-detector, and for how long a node may bear each: "
+        "{KernelDeadlock: 10m}. Nodes that bear one for longer take no new pods and are emptied, by the same rules as "
+        "others, and machines bought first for pods without room elsewhere; none, where more than a fifth of the "
+        "group's nodes, rounded up, bear one. {}: none is (Karpenter's NodeRepair is off by default, too).",
+    )
     max_grace_period: Seconds = Field(
         default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."
     )
@@ -133,13 +144,11 @@ class CleaningSetting(Section):
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
     )
 
-    @field_validator("consolidation", "max_node_age", "min_kubelet_version")
+    @field_validator("consolidation", "max_node_age", "min_kubelet_version", "repair")
     @classmethod
-    def _is_not_without_cleaning(
-        cls, setting: ConsolidationSetting | float | str | None, info: ValidationInfo
-    ) -> ConsolidationSetting | float | str | None:
-        """A node that nothing empties is not replaced either, for its price, its age or its kubelet."""
-        is_asked = setting.enabled if isinstance(setting, ConsolidationSetting) else setting is not None
+    def _is_not_without_cleaning(cls, setting: _Replaces, info: ValidationInfo) -> _Replaces:
+        """A node that nothing empties is not replaced either, for its price, its age, its kubelet or its health."""
+        is_asked = setting.enabled if isinstance(setting, ConsolidationSetting) else setting not in (None, {})
         if is_asked and info.data.get("enabled") is False:
             raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
         return setting
@@ -171,6 +180,7 @@ class CleaningSetting(Section):
             max_grace_s=self.max_grace_period,
             moves_services=self.move_services,
             sets_deletion_costs=self.pod_deletion_cost,
+            repair_s=tuple(sorted(self.repair.items())),
             consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
         )
 

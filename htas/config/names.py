@@ -60,6 +60,19 @@ def checked_node_key(text: str) -> str:
     return checked_qualified_name(text)
 
 
+def checked_condition(text: str) -> str:
+    """The type of a condition that says at True that something is wrong, which those named ...Ready do not."""
+    if text == "Ready":
+        raise ValueError(
+            "'Ready' needs no repair: nodes that are not Ready are given back after timeouts.ready; remove it"
+        )
+    if text.endswith("Ready"):
+        raise ValueError(
+            f"{text!r} is True on nodes that are well; write conditions that are True on those that are not"
+        )
+    return checked_qualified_name(text)
+
+
 def checked_label_value(text: str) -> str:
     """The value of a label; it may be empty."""
     if text and not NAME.fullmatch(text):

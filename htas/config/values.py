@@ -21,6 +21,7 @@ from htas.config.names import (
     NAMESPACE,
     QUALIFIED_NAME,
     SHORT_LABEL,
+    checked_condition,
     checked_extended_resource,
     checked_label_value,
     checked_namespace,
@@ -291,6 +292,8 @@ Source = Annotated[str | list[Any] | dict[str, Any], BeforeValidator(_path_or_co
 Name = Annotated[str, _name(checked_short_name), Written(SHORT_LABEL.pattern)]
 Namespace = Annotated[str, _name(checked_namespace), Written(NAMESPACE.pattern)]
 NodeKey = Annotated[str, _name(checked_node_key), Written(QUALIFIED_NAME.pattern)]
+Condition = Annotated[str, _name(checked_condition), Written(QUALIFIED_NAME.pattern)]
+"""The type of a condition of nodes that says at True that something is wrong: KernelDeadlock, DiskPressure."""
 LabelValue = Annotated[str, _name(checked_label_value), Written(rf"({NAME.pattern})?")]
 NodeName = Annotated[str, _name(checked_node_name), Written(NAME.pattern)]
 ExtendedResource = Annotated[str, _name(checked_extended_resource), Written(QUALIFIED_NAME.pattern)]

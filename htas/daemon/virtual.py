@@ -96,7 +96,7 @@ class VirtualDriver:
         if self.daemon.searching.has_answer and self.daemon.policy.cycles.batch_max_s > 0:
             self._agenda.answered(now)
         self._memory = result.plan.memory
-        self._timers = rules_change_at(self.daemon.policy, self._memory, result.snapshot.claims)
+        self._timers = rules_change_at(self.daemon.policy, self._memory, result.snapshot)
         edge_s = self.daemon.policy.edge.period_s if self.daemon.has_edge else None
         self._agenda.follow(Stage.EDGE, edge_s, now)
         if self.daemon.has_edge:

@@ -199,6 +199,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}, {cost}{kubelet}"]
     if is_empty(pods, snapshot.taken_at):
         lines.append("empty: nothing runs on it that would have to go elsewhere")
+    lines += (f"{condition} for {age(max(0.0, snapshot.taken_at - since))}" for condition, since in node.conditions)
     lines += tier_line(node, snapshot, policy)
     if group is not None:
         lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")

@@ -48,6 +48,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     """kubeletVersion, such as `v1.34.1`; empty: nobody says, as of a machine that is not there yet."""
     ready_since: float | None = None
     """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
+    conditions: tuple[tuple[str, float], ...] = ()
+    """What stands at True beside Ready, and since when, as DiskPressure or KernelDeadlock: on most nodes nothing."""
     topology_keys: tuple[str, ...] = ()
     is_of_any_zone: bool = False
     """A machine that is not there yet and was asked for in no zone: it may come up in any."""

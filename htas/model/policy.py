@@ -94,6 +94,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     """A machine that was rented longer ago is emptied however well it is used; None: it may be of any age."""
     min_kubelet_version: str | None = None
     """A node whose kubelet is older is emptied however well it is used; None: it may be of any version."""
+    repair_s: tuple[tuple[str, float], ...] = ()
+    """By condition, for how long a node may bear it before it is emptied however well it is used; empty: none is."""
     max_grace_s: float = 600.0
     """An evicted pod is given its own grace period, but no longer (max-graceful-termination-sec)."""
     max_nodes_at_once: int = 10
@@ -117,8 +119,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
         )
 
     def at_once(self, nodes: int) -> CleaningRules:
-        """The same rules without any that waits or goes by age, of machine or kubelet, for so many nodes: what could
-        go for its price, and not when.
+        """The same rules without any that waits, or goes by age, of machine or kubelet, or by conditions, for so many
+        nodes: what could go for its price, and not when.
         """
         return msgspec.structs.replace(
             self,
@@ -127,6 +129,7 @@ class CleaningRules(msgspec.Struct, frozen=True):
             delay_after_launch_s=0.0,
             max_node_age_s=None,
             min_kubelet_version=None,
+            repair_s=(),
             max_nodes_at_once=max(1, nodes),
         )
 

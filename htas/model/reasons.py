@@ -213,6 +213,11 @@ class Kept(Reason):
         "As many nodes are being emptied as may be at once.",
         "A higher cleaning.maxNodesAtOnce, or time.",
     )
+    TOO_MANY_UNHEALTHY = (
+        "TooManyUnhealthy",
+        "It is unhealthy, but so are too many nodes of its group for any of them to be replaced.",
+        "What is wrong with all of them is mended, or the detector that says so.",
+    )
     NO_PLACE_TO_MOVE_PODS = (
         "NoPlaceToMovePods",
         "Nothing else has room for its pods.",
@@ -294,6 +299,12 @@ class ProposalReason(Reason):
         "Outdated",
         "Its kubelet is older than its group asks for: its pods go to nodes with a newer one.",
         "A lower cleaning.minKubeletVersion, or none.",
+        True,
+    )
+    UNHEALTHY = (
+        "Unhealthy",
+        "It has borne a condition for longer than its group lets it: its pods go to other nodes.",
+        "What is wrong with it is mended; or a longer time under cleaning.repair.",
         True,
     )
     PREEMPTED = (

@@ -152,6 +152,17 @@ class SandboxCluster(PodLife):
             elif record.pod.started_at is not None:
                 self._put(record, msgspec.structs.replace(record.pod, ready_since=since))
 
+    def set_condition(self, node: str, condition: str, holds: bool) -> None:
+        """A detector says that something is wrong with a node, or that it is well again."""
+        known = self._node(node)
+        borne = dict(known.conditions)
+        if holds:
+            borne.setdefault(condition, self._clock.now())
+        else:
+            borne.pop(condition, None)
+        self._set_node(msgspec.structs.replace(known, conditions=tuple(sorted(borne.items()))))
+        self._note_change()
+
     def lose_pods(self, node: str) -> int:
         """A node's machine is gone, its pods with it; returns how many were work."""
         records = [self._records[key] for key in self._occupancy.pods(node)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from htas.adapters.kubernetes import selectors, wire, wire_storage
@@ -76,8 +76,19 @@ def node(raw: wire.Node, storage: Mapping[str, NodeStorage], faults: Faults) -> 
         runtime=status.node_info.container_runtime_version[:LONGEST],
         kubelet=status.node_info.kubelet_version[:LONGEST],
         ready_since=epoch(condition.last_transition_time) if condition is not None else None,
+        conditions=_conditions(status.conditions),
         topology_keys=attaching.topology_keys,
     )
+
+
+def _conditions(conditions: Iterable[wire.Condition] | None) -> tuple[tuple[str, float], ...]:
+    """Those that stand at True beside Ready; of one that does not say since when nobody knows for how long."""
+    found = (
+        (each.type[:LONGEST], each.last_transition_time.timestamp())
+        for each in conditions or ()
+        if each.status == "True" and each.type != "Ready" and each.last_transition_time is not None
+    )
+    return tuple(sorted(found))
 
 
 def tier_doubts(raw: wire.Node) -> Faults:

@@ -17,7 +17,7 @@ NOT_READY = f"{UNTOLERATED} {{node.kubernetes.io/not-ready}}"
 
 
 class ClosedNodes:
-    """The nodes that are not Ready or are being emptied, by reason: counted once for all classes.
+    """The nodes that are not Ready, are being emptied or urgently to be, by reason: counted once for all classes.
 
     kube-scheduler counts them among the "0/4 nodes": a pod that asks for a node that is not Ready is to be told of it.
     """
@@ -28,9 +28,13 @@ class ClosedNodes:
         self._reasons = Counter[str]()
         for row in np.flatnonzero(~table.is_open[: len(table)]).tolist():
             node = table.nodes[row]
-            if node.name in simulated.coming or not (node.is_draining or table.is_leaving[row] or not node.is_ready):
+            if node.name in simulated.coming:
                 continue
-            self._reasons[UNSCHEDULABLE if node.is_unschedulable else UNTOLERATED if node.is_ready else NOT_READY] += 1
+            if node.is_draining or table.is_leaving[row] or not node.is_ready:
+                why = UNSCHEDULABLE if node.is_unschedulable else UNTOLERATED if node.is_ready else NOT_READY
+                self._reasons[why] += 1
+            elif node.name in simulated.shunned:
+                self._reasons[f"node(s) were {simulated.shunned[node.name].reason.lower()}"] += 1
 
     def refusals(self, cls: PodClass, rows: slice | None = None) -> tuple[dict[str, int], int]:
         """Why each node refuses a class, those that are closed included, and how many nodes that are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -22,7 +22,7 @@ class Pool:
 
 
 def in_pools(
-    policy: Policy, nodes: Sequence[Node], outgoing: Set[str], coming: Set[str]
+    policy: Policy, nodes: Sequence[Node], outgoing: Container[str], coming: Set[str]
 ) -> tuple[list[Node], tuple[Pool, ...]]:
     """Nodes in the order of their rows, those of a pool beside each other, and the pools in order of preference.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
 from htas.planning.cluster.machines import learned_allocatable, machine_node
-from htas.planning.cluster.outgoing import outgoing_nodes
+from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
 from htas.planning.cluster.pools import Pool, in_pools
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
@@ -58,11 +58,13 @@ class SimulatedCluster:
     """The one under way, as far as it has come."""
     reservations: tuple[Reservation, ...] = ()
     """Its open slots. Their room is kept, and pods they are for are not among those to place."""
+    shunned: Mapping[str, Outgoing] = field(default_factory=dict)
+    """Nodes that are Ready and take no pods, by name, since they are urgently to go."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
     """The simulation of a snapshot, before any decision."""
-    nodes, coming, awaited, pools = _rows(snapshot, policy, now)
+    nodes, coming, awaited, pools, shunned = _rows(snapshot, policy, now)
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
@@ -77,7 +79,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     book = ClassBook(policy, axis, counts)
     sim = Simulation(world, now)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
-    _close_rows(sim, snapshot, coming)
+    _close_rows(sim, snapshot, coming, shunned)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
     full = _full_controllers(pods)
     surplus = tuple(pod for pod in waiting if pod.owner is not None and pod.owner.uid in full)
@@ -104,6 +106,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         withheld,
         stands.rearrangement if stands is not None else None,
         reservations,
+        shunned,
     )
 
 
@@ -140,9 +143,9 @@ def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
 
 def _rows(
     snapshot: ClusterSnapshot, policy: Policy, now: float
-) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], tuple[Pool, ...]]:
+) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], tuple[Pool, ...], dict[str, Outgoing]]:
     """Nodes and machines on their way, pool by pool, which of them are on their way, what drivers will yet label them
-    with, and the pools.
+    with, the pools, and which nodes are urgently to go.
 
     A node of a claim that is not Ready yet counts as the claim.
     """
@@ -160,9 +163,9 @@ def _rows(
     if awaited:
         ready = [attaching.completed(node, awaited[node.name]) if node.name in awaited else node for node in ready]
     nodes = [*ready, *coming]
-    going = outgoing_nodes(nodes, snapshot.claims, policy, now)
+    going = outgoing_nodes(nodes, snapshot.claims, Grounds.of(snapshot, policy, now))
     rows, pools = in_pools(policy, nodes, going, names)
-    return rows, names, awaited, pools
+    return rows, names, awaited, pools, {name: why for name, why in going.items() if why.is_urgent}
 
 
 def _extended(amounts: Iterable[Resources]) -> set[str]:
@@ -170,15 +173,15 @@ def _extended(amounts: Iterable[Resources]) -> set[str]:
     return {name for extended in {each.extended for each in amounts} for name, _ in extended}
 
 
-def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) -> None:
-    """Rows that take no pods: nodes that are not Ready or are being emptied."""
+def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str], shunned: Container[str]) -> None:
+    """Rows that take no pods: nodes that are not Ready, are being emptied or urgently to be."""
     draining = {drain.node for drain in snapshot.drains}
     for row, node in enumerate(sim.table.nodes):
         if node.name in coming:
             continue
         if node.name in draining:
             sim.vacate(row)
-        elif not node.is_ready or node.is_draining:
+        elif not node.is_ready or node.is_draining or node.name in shunned:
             sim.close(row)
 
 

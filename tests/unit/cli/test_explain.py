@@ -297,6 +297,13 @@ def test_the_kubelet_of_a_node_is_told(kubelet: str, told: str) -> None:
     assert first == f"n1: medium, group any, 0 pods, no known price{told}"
 
 
+def test_what_is_wrong_with_a_node_is_told_and_since_when() -> None:
+    borne = (("DiskPressure", NOW + 5), ("KernelDeadlock", NOW - 1500))
+    snapshot = make_snapshot([owned_node("n1", conditions=borne)])
+    lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert lines[2:4] == ["DiskPressure for 0s", "KernelDeadlock for 25m"]
+
+
 def test_a_node_of_the_control_plane_is_told_as_such() -> None:
     node = make_node("cp", labels={"node-role.kubernetes.io/control-plane": ""})
     snapshot = make_snapshot([node], [running(make_pod("web"), "cp")])

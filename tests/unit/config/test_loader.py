@@ -134,6 +134,15 @@ def test_consolidation_is_off_unless_asked_for(tmp_path: Path) -> None:
     assert policy_of(tmp_path, text).groups[0].cleaning.consolidation == Consolidation(True, 0.25, 0.2, 3600.0)
 
 
+def test_conditions_that_nodes_are_repaired_for_are_off_unless_they_are_named(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, GOOD).groups[0].cleaning.repair_s == ()
+    text = group("cleaning: {enabled: false, repair: {}}")
+    assert policy_of(tmp_path, text).groups[0].cleaning.repair_s == (), "as a chart's values would have it"
+    text = group("cleaning: {repair: {ReadonlyFilesystem: 1h30m, example.com/DiskWorn: 10m}}")
+    want = (("ReadonlyFilesystem", 5400.0), ("example.com/DiskWorn", 600.0))
+    assert policy_of(tmp_path, text).groups[0].cleaning.repair_s == want
+
+
 def test_flavours_may_be_a_file_a_mapping_or_a_list(tmp_path: Path) -> None:
     in_place = policy_of(tmp_path, GOOD)
     listed = "[{name: small, cpu: 1, memory: 1Gi, pricePerHour: 0.1}]"

@@ -448,6 +448,28 @@ GROUPS = [
         id="no version without cleaning",
     ),
     pytest.param(
+        group("cleaning: {repair: {Ready: 10m}}"),
+        f"{GROUP}.cleaning.repair.Ready: 'Ready' needs no repair: nodes that are not Ready are given back after "
+        "timeouts.ready; remove it",
+        id="a condition that is cared for otherwise",
+    ),
+    pytest.param(
+        group("cleaning: {repair: {StorageReady: 30m}}"),
+        f"{GROUP}.cleaning.repair.StorageReady: 'StorageReady' is True on nodes that are well; write conditions that "
+        "are True on those that are not",
+        id="a condition that every healthy node bears",
+    ),
+    pytest.param(
+        group("cleaning: {repair: {KernelDeadlock: 10}}"),
+        f"{GROUP}.cleaning.repair.KernelDeadlock: '10' has no unit; write it with ms, s, m, h or d, such as 10s",
+        id="a time without its unit",
+    ),
+    pytest.param(
+        group("cleaning: {enabled: false, repair: {KernelDeadlock: 10m}}"),
+        f"{GROUP}.cleaning.repair: has no effect with cleaning's `enabled: false`; remove one of the two",
+        id="no repair without cleaning",
+    ),
+    pytest.param(
         group("cleaning: {enabled: false, consolidation: {enabled: true}}"),
         f"{GROUP}.cleaning.consolidation: has no effect with cleaning's `enabled: false`; remove one of the two",
         id="consolidation without cleaning",

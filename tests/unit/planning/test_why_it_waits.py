@@ -10,7 +10,7 @@ from htas.model.constraints import Constraints, Effect, PodAffinityTerm, Taint
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
-from htas.model.policy import Fallback, FallbackMode, NodeGroup
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, NodeGroup
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,
@@ -21,6 +21,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    owned_node,
     running,
 )
 
@@ -69,6 +70,14 @@ def told(pod: Pod, **fields: Any) -> str:
             "0/2 nodes are available: 1 Insufficient cpu, "
             "1 node(s) had untolerated taint(s) {node.kubernetes.io/not-ready}.",
             id="a node that is not Ready is one of the nodes",
+        ),
+        pytest.param(
+            make_pod("big", "64"), {
+                "group": NodeGroup("any", cleaning=CleaningRules(repair_s=(("KernelDeadlock", 60.0),))),
+                "nodes": [owned_node("up"), owned_node("sick", conditions=(("KernelDeadlock", NOW - 60.0),))],
+            },
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unhealthy.",
+            id="so is one that is to be repaired",
         ),
     ],
 )  # fmt: skip

@@ -266,6 +266,18 @@ def test_what_runs_is_ready_while_its_node_is() -> None:
     assert world.cluster.observe().nodes[0].ready_since == start + 20.0
 
 
+def test_a_condition_holds_from_when_it_came_until_it_is_over() -> None:
+    world = world_of()
+    start, before = world.clock.now(), world.cluster.changes()
+    seen = []
+    for holds in (True, True, False, True):
+        wait(world, 10)
+        world.cluster.set_condition("a", "KernelDeadlock", holds)
+        seen.append([since - start for _, since in node(world, "a").conditions])
+    assert (seen, node(world, "b").conditions) == ([[10.0], [10.0], [], [40.0]], ())
+    assert world.cluster.changes() > before
+
+
 def test_where_no_container_starts_pods_wait_until_one_does() -> None:
     world = world_of(job("j"))
     world.cluster.faults.starts_nothing.add("a")

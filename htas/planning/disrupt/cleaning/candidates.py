@@ -14,7 +14,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.outgoing import Outgoing, outgoing
+from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing, why_not_repaired
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
 from htas.planning.rental.bills import RunningBill, paid_for_s
@@ -42,6 +42,11 @@ class DrainCandidate:
         return not self.is_empty, self.outgoing is None, self.utilization, -self.price, self.node.name
 
     @property
+    def is_urgent(self) -> bool:
+        """Whether it goes whatever is paid of it, and however soon its work ends."""
+        return self.outgoing is not None and self.outgoing.is_urgent
+
+    @property
     def work(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.is_work]
 
@@ -65,6 +70,7 @@ class Circumstances:
     ) -> None:
         self.policy = policy
         self.now = now
+        self.grounds = Grounds.of(snapshot, policy, now)
         self.memory = memory
         self.is_due = is_due
         self.needed = needed
@@ -122,7 +128,7 @@ def candidate_of(
     share = utilization(node, pods, group.cleaning, question.now)
     flavour = question.policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-    going = outgoing(node, claim, question.policy, question.now)
+    going = outgoing(node, claim, question.grounds)
     return DrainCandidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, going)
 
 
@@ -202,6 +208,9 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
     if candidate.outgoing is not None:
         used = f"{candidate.outgoing.why}, {used}"
     elif candidate.utilization > rules.utilization_threshold:
+        unrepaired = why_not_repaired(candidate.node, question.grounds)
+        if unrepaired is not None:
+            return KeptNode(name, Kept.TOO_MANY_UNHEALTHY, unrepaired)
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
     failed = question.failed.get(name)
     if failed is not None:
@@ -236,7 +245,7 @@ def _of_gpus(node: Node) -> str:
 
 
 def _emptiness_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode | None:
-    """An empty node goes at once, after a while, or just before it would be paid for again.
+    """An empty node goes at once, as an urgent one always does, after a while, or just before it is to be paid again.
 
     With `before-next-billing-period` it goes in the last cleaning cycle that still comes `release_ahead_s` before the
     period's end: hourly billing, cycles of 20 s and a release of 10 s mean 50 s to 30 s before the hour is full.
@@ -244,6 +253,8 @@ def _emptiness_keeps(candidate: DrainCandidate, question: Circumstances) -> Kept
     name, rules, policy = candidate.node.name, candidate.group.cleaning, question.policy
     if not question.is_due:
         return KeptNode(name, Kept.CLEANING_NOT_DUE, "empty; judged in the next cleaning cycle")
+    if candidate.is_urgent:
+        return None
     empty = question.now - question.memory.empty_since.get(name, question.now)
     if empty < rules.empty_for_s:
         return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
@@ -266,7 +277,7 @@ def is_paid_for_longer(candidate: DrainCandidate, question: Circumstances, befor
     minute this never holds: to empty a node takes longer.
     """
     rules, policy = candidate.group.cleaning, question.policy
-    if rules.empty_release is not EmptyRelease.BEFORE_BILLING:
+    if rules.empty_release is not EmptyRelease.BEFORE_BILLING or candidate.is_urgent:
         return False
     left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
     ahead = _release_ahead_s(rules, question) + question.between_s + _drain_s(candidate, question)

@@ -28,7 +28,7 @@ from htas.model.proposals import Launch, Proposal, Release
 from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import learned_allocatable
-from htas.planning.cluster.outgoing import Outgoing, outgoing
+from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate
@@ -44,6 +44,7 @@ from htas.planning.rental.new_machines import ExpectedRental
 MAY_BE_REPLACED = frozenset(
     {
         Kept.NOT_UNDERUTILIZED,
+        Kept.TOO_MANY_UNHEALTHY,
         Kept.NO_PLACE_TO_MOVE_PODS,
         Kept.EMPTY_BEFORE_MIGRATION_PAYS,
         Kept.DRAINS_BEFORE_PERIOD_ENDS,
@@ -144,12 +145,13 @@ def _in_vain(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Iterator[
     was replaced by its like, for ever, and all pods were disturbed each time.
     """
     nodes = {node.name: node for node in snapshot.cluster.nodes}
+    grounds = Grounds.of(snapshot, policy, now)
     for claim in snapshot.claims:
         node = nodes.get(claim.node or "")
         replaced = [name for name in claim.replaces if name in nodes]
         if node is None or not replaced:
             continue
-        going = outgoing(node, claim, policy, claim.rented_since)
+        going = outgoing(node, claim, grounds.at(claim.rented_since))
         if going is not None:
             empty = is_empty([pod for pod in snapshot.cluster.pods if pod.node == node.name], now)
             yield from (_Vain(node.name, name, going.why, empty) for name in replaced)
@@ -240,7 +242,7 @@ class Consolidator:
 
     def instead_of(self, group: NodeGroup, node: DrainCandidate) -> list[Replacing]:
         """What takes over from a node that is to go whatever that costs, if anything would."""
-        offers = () if self._ends_soon(node) else self._offers_for(group, [node])
+        offers = () if self._ends_soon(node) and not node.is_urgent else self._offers_for(group, [node])
         if not offers or self.rehearsed([node], offers) is None:
             return []
         return [Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))]

@@ -116,8 +116,11 @@ class Rescheduler:
 
         None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
         services is taken to be held for an hour more, as when it is bought. An outgoing one goes whatever restarts are
-        worth, but not for less than the work that is done again.
+        worth, but not for less than the work that is done again; an urgent one whatever that is, since its work may
+        stand still.
         """
+        if candidate.is_urgent:
+            return None
         rules, now = candidate.group.cleaning, self.now
         restarts = 0
         if self.policy.value.restart_nanos and candidate.outgoing is None:

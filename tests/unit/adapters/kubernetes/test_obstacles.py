@@ -57,6 +57,25 @@ def test_a_node_tells_its_kubelet() -> None:
     assert [each.kubelet for each in view.nodes] == ["v1.34.1", ""]
 
 
+SINCE, EPOCH = "2026-01-01T00:00:00Z", 1767225600.0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "borne"),
+    [
+        pytest.param([{"type": "KernelDeadlock", "status": "True", "lastTransitionTime": SINCE}], (("KernelDeadlock", EPOCH),), id="a detector found something"),
+        pytest.param([{"type": "KernelDeadlock", "status": "False", "lastTransitionTime": SINCE}], (), id="it found nothing"),
+        pytest.param([{"type": "KernelDeadlock", "status": "Unknown", "lastTransitionTime": SINCE}], (), id="it does not know"),
+        pytest.param([{"type": "KernelDeadlock", "status": "True"}], (), id="it does not say since when"),
+        pytest.param([{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}], (), id="Ready is nothing wrong"),
+        pytest.param([{"type": name, "status": "True", "lastTransitionTime": SINCE} for name in ("PIDPressure", "DiskPressure")], (("DiskPressure", EPOCH), ("PIDPressure", EPOCH)), id="two, whatever their order"),
+        pytest.param(None, (), id="none at all"),
+    ],
+)  # fmt: skip
+def test_a_node_tells_what_is_wrong_with_it(conditions: Any, borne: tuple[tuple[str, float], ...]) -> None:
+    assert [each.conditions for each in view_of(node(conditions=conditions)).nodes] == [borne]
+
+
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 WRITING, READING = {"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/v", "readOnly": True}
 

@@ -12,10 +12,27 @@ from htas.model.edge import Tier
 from htas.model.flavours import Catalogue
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.plan import Plan
-from htas.model.policy import CleaningRules, NodeGroup, Policy
+from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
 from htas.model.reasons import Kept, ProposalReason
-from htas.planning.cluster.outgoing import age_text, expires_at, outgoing, outgoing_nodes
-from tests.builders import NOW, constrained, make_flavour, make_node, make_policy, owned_node, ready_claim
+from htas.planning.cluster.outgoing import (
+    Grounds,
+    age_text,
+    changes_of_outgoing,
+    expires_at,
+    outgoing,
+    outgoing_nodes,
+    why_not_repaired,
+)
+from tests.builders import (
+    NOW,
+    constrained,
+    make_flavour,
+    make_node,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    ready_claim,
+)
 from tests.unit.planning.cleaning.world import (
     MEDIUM,
     cleaned,
@@ -62,7 +79,7 @@ def aged(age_s: float | None = DAY, **group: Any) -> Policy:
     ],
 )
 def test_a_machine_expires(node: Node, held: NodeClaim | None, policy: Policy, why: str | None) -> None:
-    found = outgoing(node, held, policy, NOW)
+    found = outgoing(node, held, Grounds(policy, NOW))
     assert (found and found.why) == why
     assert (found and found.reason) == (why and ProposalReason.EXPIRED)
 
@@ -94,19 +111,131 @@ def with_kubelet(version: str, name: str = "n1") -> Node:
     ],
 )
 def test_a_kubelet_is_outdated(node: Node, policy: Policy, why: str | None) -> None:
-    found = outgoing(node, claim(DAY), policy, NOW)
+    found = outgoing(node, claim(DAY), Grounds(policy, NOW))
     assert (found and found.why) == why
     assert (found and found.reason) == (why and ProposalReason.OUTDATED)
+
+
+MINUTE = 60.0
+
+
+def repairing(borne: dict[str, float] | None = None, group: dict[str, Any] | None = None, **rules: Any) -> Policy:
+    borne = {"KernelDeadlock": 10 * MINUTE} if borne is None else borne
+    return policy_with({"repair_s": tuple(borne.items()), **rules}, group)
+
+
+def bearing(for_s: float, condition: str = "KernelDeadlock", name: str = "n1", **fields: Any) -> Node:
+    return owned_node(name, conditions=((condition, NOW - for_s),), **fields)
+
+
+def grounds(policy: Policy, *others: Node) -> Grounds:
+    """Of a group of four nodes that are well beside the others."""
+    return Grounds.of(make_snapshot([*(owned_node(f"w{i}") for i in range(4)), *others]), policy, NOW)
+
+
+BOTH = {"KernelDeadlock": 10 * MINUTE, "DiskPressure": 30 * MINUTE}
+TOO_LONG = "KernelDeadlock for 10m, 10m at most"
+
+
+@pytest.mark.parametrize(
+    ("node", "policy", "why"),
+    [
+        pytest.param(bearing(10 * MINUTE - 1), repairing(), None, id="not for long enough"),
+        pytest.param(bearing(10 * MINUTE), repairing(), TOO_LONG, id="for just long enough"),
+        pytest.param(
+            bearing(DAY), repairing(), "KernelDeadlock for 1d, 10m at most", id="since long before it was asked for"
+        ),
+        pytest.param(bearing(DAY, "DiskPressure"), repairing(), None, id="a condition that nobody named"),
+        pytest.param(
+            owned_node("n1", conditions=(("DiskPressure", NOW - 31 * MINUTE), ("KernelDeadlock", NOW - MINUTE))),
+            repairing(BOTH),
+            "DiskPressure for 31m, 30m at most",
+            id="of two that which has lasted too long",
+        ),
+        pytest.param(
+            owned_node("n1", conditions=(("DiskPressure", NOW - 31 * MINUTE), ("KernelDeadlock", NOW - 12 * MINUTE))),
+            repairing(BOTH),
+            "KernelDeadlock for 12m, 10m at most",
+            id="of two that have that which is overdue for longer",
+        ),
+        pytest.param(bearing(-MINUTE), repairing({"KernelDeadlock": 0.0}), None, id="from the future"),
+        pytest.param(
+            bearing(0.0), repairing({"KernelDeadlock": 0.0}), "KernelDeadlock for 0s, 0s at most", id="at once"
+        ),
+        pytest.param(bearing(DAY), repairing({}), None, id="nothing is repaired"),
+        pytest.param(OLD, repairing(), None, id="it is well"),
+        pytest.param(
+            make_node("n1", conditions=(("KernelDeadlock", NOW - DAY),)), repairing(), None, id="somebody else's node"
+        ),
+        pytest.param(bearing(DAY, group="gone"), repairing(), None, id="of a group that is no more"),
+        pytest.param(
+            bearing(DAY),
+            repairing(group={"tier": Tier.EDGE, "is_elastic": False}),
+            None,
+            id="where nothing is bought or released",
+        ),
+    ],
+)
+def test_a_node_is_unhealthy(node: Node, policy: Policy, why: str | None) -> None:
+    found = outgoing(node, claim(DAY), grounds(policy, node))
+    assert (found and found.why) == why
+    assert (found and (found.reason, found.keeps_size, found.is_urgent)) == (
+        why and (ProposalReason.UNHEALTHY, True, True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "unhealthy", "is_repaired"),
+    [
+        pytest.param(1, 1, True, id="the only one"),
+        pytest.param(2, 2, False, id="both"),
+        pytest.param(5, 1, True, id="one of five"),
+        pytest.param(5, 2, False, id="two of five"),
+        pytest.param(6, 2, True, id="two of six, rounded up"),
+        pytest.param(10, 2, True, id="a fifth"),
+        pytest.param(10, 3, False, id="more than a fifth"),
+    ],
+)
+def test_none_is_repaired_where_more_than_a_fifth_are_unhealthy(size: int, unhealthy: int, is_repaired: bool) -> None:
+    """One that bears a condition since a moment ago counts; other groups and others' nodes do not."""
+    sick = [bearing(0.0 if i else DAY, name=f"s{i}") for i in range(unhealthy)]
+    well = [owned_node(f"w{i}") for i in range(size - unhealthy)]
+    apart = [bearing(DAY, name="other", group="gone"), make_node("foreign", conditions=(("KernelDeadlock", NOW),))]
+    seen = Grounds.of(make_snapshot([*sick, *well, *apart]), repairing(), NOW)
+    assert (outgoing(sick[0], None, seen) is not None) is is_repaired
+    told = f"{unhealthy} of {size} nodes of group any are unhealthy, repaired up to {-(-size // 5)}"
+    assert why_not_repaired(sick[0], seen) == (
+        None if is_repaired else f"KernelDeadlock for 1d, 10m at most, but {told}"
+    )
+    assert why_not_repaired(sick[-1], seen) is None or unhealthy == 1, "its own time has not come"
+
+
+def test_an_unhealthy_node_goes_for_that_first() -> None:
+    node, policy = bearing(DAY), repairing(max_node_age_s=HOUR)
+    for seen, reason in (
+        (grounds(policy, node), ProposalReason.UNHEALTHY),
+        (grounds(policy, node, bearing(DAY, name="n2"), bearing(DAY, name="n3")), ProposalReason.EXPIRED),
+    ):
+        found = outgoing(node, claim(DAY), seen)
+        assert found is not None
+        assert found.reason is reason
+
+
+def test_time_alone_makes_nodes_outgoing_at_these_instants() -> None:
+    nodes = [OLD, bearing(MINUTE, name="n2"), bearing(MINUTE, "DiskPressure", name="n3")]
+    policy = repairing(max_node_age_s=DAY)
+    instants = changes_of_outgoing(nodes, [claim(HOUR)], policy)
+    assert sorted(instants) == [NOW + 9 * MINUTE, NOW + DAY - HOUR]
 
 
 def test_a_retired_flavour_is_the_first_reason_and_counts_for_nodes_of_others_too() -> None:
     policy = aged()
     catalogue = Catalogue((msgspec.structs.replace(MEDIUM, retired=True),), "USD", policy.catalogue.billing)
     policy = msgspec.structs.replace(policy, catalogue=catalogue)
-    found = outgoing(OLD, claim(2 * DAY), policy, NOW)
+    found = outgoing(OLD, claim(2 * DAY), Grounds(policy, NOW))
     assert found is not None
     assert (found.reason, found.why, found.keeps_size) == (ProposalReason.RETIRED, "flavour medium is retired", False)
-    assert outgoing_nodes([OLD, owned_node("n2", flavour="large")], (), policy, NOW) == {"n1"}
+    assert set(outgoing_nodes([OLD, owned_node("n2", flavour="large")], (), Grounds(policy, NOW))) == {"n1"}
 
 
 def test_each_group_has_an_age_of_its_own() -> None:
@@ -284,3 +413,77 @@ def test_a_machine_bought_in_vain_goes_and_no_other_of_a_group_at_its_least_size
     policy = least(group={"min_nodes": 2})
     found = outdated(kubelets=("v1.33.4",) * 3, claims=claims, policy=policy)
     assert removed(found) == ["n3"]
+
+
+def unhealthy(*pods: Any, sick: int = 1, policy: Policy | None = None, **fields: Any) -> Plan:
+    """Six nodes n1 to n6, the first of which have borne a condition for a day."""
+    nodes = [
+        bearing(DAY, name=f"n{number}", **fields) if number <= sick else owned_node(f"n{number}")
+        for number in range(1, 7)
+    ]
+    return cleaned(quiet_snapshot(nodes, pods), policy or repairing())
+
+
+FULL = [job_on(f"n{number}", f"full-{number}", cpu="4") for number in range(3, 7)]
+
+
+def test_a_well_used_unhealthy_node_is_emptied_to_one_that_is_well() -> None:
+    found = unhealthy(job_on("n1", "a", cpu="3"), job_on("n2", "b", cpu="1"), *FULL)
+    assert [(item.node, item.reason, item.message) for item in found.remove] == [
+        ("n1", ProposalReason.UNHEALTHY, "KernelDeadlock for 1d, 10m at most, 1 pod moves")
+    ]
+    assert moves(found) == [("a", "n1", "n2")]
+
+
+def test_no_pod_moves_to_an_unhealthy_node() -> None:
+    found = unhealthy(job_on("n1", "a", cpu="2"), job_on("n2", "b", cpu="1"), *FULL, policy=repairing({}))
+    assert moves(found) == [("b", "n2", "n1")]
+    found = unhealthy(job_on("n1", "a", cpu="2", **only_there("n1")), job_on("n2", "b", cpu="1"), *FULL)
+    assert (moves(found), kept(found)["n1"]) == ([], Kept.NO_PLACE_TO_MOVE_PODS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"annotations": {DO_NOT_DISRUPT: "true"}}, Kept.DO_NOT_DISRUPT, id="annotated"),
+        pytest.param({"is_ready": False}, Kept.NOT_READY, id="not Ready"),
+    ],
+)
+def test_what_keeps_other_nodes_keeps_an_unhealthy_one(fields: dict[str, Any], reason: Kept) -> None:
+    assert kept(unhealthy(job_on("n1", "a"), **fields))["n1"] is reason
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        pytest.param({"disruption": {"htas.io/do-not-disrupt": "true"}}, id="a pod that asks to stay"),
+        pytest.param({"has_local_storage": True}, id="local storage"),
+    ],
+)
+def test_drain_rules_hold_an_unhealthy_one(constraints: dict[str, Any]) -> None:
+    assert kept(unhealthy(job_on("n1", "a", **constraints)))["n1"] is Kept.BLOCKED_BY_POD
+
+
+@pytest.mark.parametrize(
+    ("sick", "reason"),
+    [
+        pytest.param(2, Kept.NO_PLACE_TO_MOVE_PODS, id="a fifth, rounded up"),
+        pytest.param(3, Kept.TOO_MANY_UNHEALTHY, id="more"),
+        pytest.param(6, Kept.TOO_MANY_UNHEALTHY, id="all, as a detector that is wrong would have it"),
+    ],
+)
+def test_too_many_unhealthy_nodes_stay_with_a_reason(sick: int, reason: Kept) -> None:
+    pods = [job_on(f"n{number}", f"full-{number}", cpu="4", left_s=20 * HOUR) for number in range(1, 7)]
+    found = unhealthy(*pods, sick=sick)
+    assert {kept(found)[f"n{number}"] for number in range(1, sick + 1)} == {reason}
+    assert removed(found) == []
+
+
+def test_where_too_many_are_unhealthy_a_cheaper_machine_may_take_over_as_ever() -> None:
+    policy = repairing(utilization_threshold=0.3, consolidation=Consolidation(enabled=True))
+    nodes = [bearing(DAY, name=name, flavour="large", cpu="8", memory="16Gi") for name in ("n1", "n2")]
+    pods = [job_on("n1", "a", cpu="4", left_s=20 * HOUR), job_on("n2", "b", cpu="5", left_s=20 * HOUR)]
+    found = cleaned(quiet_snapshot(nodes, pods), policy, may_replace=True)
+    assert kept(found) == {"n1": Kept.TOO_MANY_UNHEALTHY, "n2": Kept.TOO_MANY_UNHEALTHY}
+    bought = [(each.reason, launch.replaces) for each in found.proposals for launch in each.launches]
+    assert bought == [(ProposalReason.CONSOLIDATED, ("n1",))]

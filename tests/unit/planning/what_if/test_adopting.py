@@ -206,14 +206,14 @@ def test_static_pods_that_every_worker_has_would_be_on_a_new_one(
 
 def test_present_nodes_are_cleaned_by_the_first_group_s_rules_without_their_waits() -> None:
     rules = CleaningRules(underutilized_for_s=1.0, empty_for_s=900.0, delay_after_launch_s=900.0, max_nodes_at_once=3)
-    rules = msgspec.structs.replace(rules, max_node_age_s=1.0, min_kubelet_version="v1.34")
+    rules = msgspec.structs.replace(rules, max_node_age_s=1.0, min_kubelet_version="v1.34", repair_s=(("D", 1.0),))
     policy = make_policy([NodeGroup("first", cleaning=rules), NodeGroup("second")], FLAVOURS)
     present = adopt(ClusterView((machine("a"), machine("b"))), policy, NOW)
     found = present.rules
     assert [group.name for group in present.policy.groups] == ["first", "second", ADOPTED]
     assert (found.empty_release, found.empty_for_s, found.delay_after_launch_s) == (EmptyRelease.AT_ONCE, 0.0, 0.0)
     assert (found.underutilized_for_s, found.max_nodes_at_once, found.max_node_age_s) == (1.0, 2, None)
-    assert found.min_kubelet_version is None
+    assert (found.min_kubelet_version, found.repair_s) == (None, ())
     assert present.policy.groups[-1].flavours == ()
     assert adopt(ClusterView(()), policy, NOW).rules.max_nodes_at_once == 1
 

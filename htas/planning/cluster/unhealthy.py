@@ -1,0 +1,64 @@
+"""Unhealthy nodes: those that bear a condition for which their group has nodes repaired (`cleaning.repair`).
+
+Where more than a fifth of a group's nodes bear one, none is repaired: a rack has failed or a detector is wrong, and
+other machines would be no better. As in Karpenter that is rounded up, and who bears it since a moment ago counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from htas.model.nodes import Node
+from htas.model.policy import NodeGroup, Policy
+
+ONE_IN = 5
+"""Of so many nodes of a group one may be unhealthy; of one to five, one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """A condition that a node bears, since when, and for how long its group lets it."""
+
+    condition: str
+    since: float
+    borne_s: float
+
+    @property
+    def ends_patience_at(self) -> float:
+        return self.since + self.borne_s
+
+
+def ailment_of(node: Node, policy: Policy) -> Ailment | None:
+    """Of the conditions that a node of ours bears and is repaired for, that which its group bears no more first."""
+    group = _group_of(node, policy) if node.conditions else None
+    if group is None:
+        return None
+    repaired = dict(group.cleaning.repair_s)
+    borne = (Ailment(name, since, repaired[name]) for name, since in node.conditions if name in repaired)
+    return min(borne, key=lambda each: (each.ends_patience_at, each.condition), default=None)
+
+
+def too_many_unhealthy(nodes: Iterable[Node], policy: Policy) -> Mapping[str, str]:
+    """The groups of which too many nodes bear a condition for any to be repaired, with how many, in words."""
+    if not any(group.cleaning.repair_s for group in policy.groups):
+        return {}
+    sizes, unhealthy = Counter[str](), Counter[str]()
+    for node in nodes:
+        group = _group_of(node, policy)
+        if group is not None:
+            sizes[group.name] += 1
+            unhealthy[group.name] += ailment_of(node, policy) is not None
+    most = {name: -(-size // ONE_IN) for name, size in sizes.items()}
+    return {
+        name: f"{count} of {sizes[name]} nodes of group {name} are unhealthy, repaired up to {most[name]}"
+        for name, count in sorted(unhealthy.items())
+        if count > most[name]
+    }
+
+
+def _group_of(node: Node, policy: Policy) -> NodeGroup | None:
+    """The group of a node of ours, where machines are bought and given back."""
+    group = policy.group(node.group) if node.cluster == policy.cluster else None
+    return group if group is not None and group.is_elastic else None
