@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from htas.model.moves import MigrationMethod
+from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
+from htas.model.resources import Resources
 from htas.model.snapshot import Memory
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Workload
 from tests.builders import NOW, labels_are, make_flavour, make_pod, make_policy, make_snapshot, owned_node, ready_claim
 from tests.builders import running as running_pod
-from tests.stories.play import Story, service
+from tests.stories.play import GIB, Story, job, service
 
 MOVES = {"htas.io/migrate": "true"}
 LARGE = make_flavour("large", "8", "16Gi", "0.40")
@@ -177,3 +179,17 @@ def test_replacements_that_are_not_needed_any_more_go_again() -> None:
     assert flavours == ["large", "large"]
     assert len(running(story)) == 32
     story.assert_whole()
+
+
+@pytest.mark.parametrize("consolidates", [False, True], ids=["nodes are emptied alone", "sets are replaced too"])
+def test_a_service_that_may_be_moved_costs_no_more_than_one_that_may_not(consolidates: bool) -> None:
+    """It was moved to where a job of ten minutes ran, on a machine four times as dear, and held that for ever."""
+    flavours = make_flavour("small", "2", "4Gi", "0.20"), make_flavour("large", "8", "16Gi", "0.80")
+    rules = CleaningRules(consolidation=Consolidation(enabled=consolidates))
+    policy = make_policy([NodeGroup("any", cleaning=rules)], flavours)
+    bills = []
+    for wishes in ({}, {MAY_MIGRATE: "true"}):
+        web = service("web", 1, requests=Resources(200, GIB // 2, 0, 1), disruption=wishes)
+        story = Story(policy, web, job("big", 200.0, 700.0, 6000, 10.0)).play(2 * 3600)
+        bills.append(story.world.ledger.nano_seconds(policy.catalogue.billing, story.world.clock.now()))
+    assert bills[1] <= bills[0]

@@ -326,27 +326,27 @@ def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
 def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
-    It changes with every pod that comes, goes, is bound or lets itself be moved (by annotations, or as the time of its
-    `do-not-disrupt` is over), with every node and what it offers, with budgets and with the rules of groups.
+    It changes with every pod that comes, goes, is bound, resized or selected otherwise, or lets itself be moved (by
+    annotations, or as the time of its `do-not-disrupt` is over), with every node and what it offers, with what budgets
+    select and allow, and with the rules of groups. Else a proof that is none any more is told for ever.
     """
     cluster, now = snapshot.cluster, snapshot.taken_at
     digest = blake2b(repr((policy.groups, policy.fallback, policy.scheduler_name)).encode(), digest_size=16)
-    for pod in sorted(
-        (pod.uid, pod.node or "", pod.is_terminating, len(pod.gates), pod.priority, _wishes(pod, now))
-        for pod in cluster.pods
-    ):
-        digest.update(repr(pod).encode())
+    encode = msgspec.msgpack.Encoder(order="deterministic").encode
+    for pod in sorted(encode((pod.uid, pod.node, len(pod.gates), *_asks(pod, now))) for pod in cluster.pods):
+        digest.update(pod)
     for node in sorted(cluster.nodes, key=lambda node: node.name):
         there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, node.runtime
         digest.update(repr((node.name, there, sorted(node.labels.items()))).encode())
-    for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
+    for budget in sorted((b.namespace, b.name, b.disruptions_allowed, repr(b.selector)) for b in cluster.budgets):
         digest.update(repr(budget).encode())
     return digest.hexdigest()
 
 
-def _wishes(pod: Pod, now: float) -> str:
-    """What a pod's annotations ask for at a time, as a short text; empty for most."""
-    return f"{sorted(pod.disruption.items())} {not_disrupted_until(pod) > now}" if pod.disruption else ""
+def _asks(pod: Pod, now: float) -> tuple[object, ...]:
+    """What a pod asks for, is selected by, and wants at a time by its annotations (most: nothing)."""
+    wants = (pod.disruption, not_disrupted_until(pod) > now) if pod.disruption else ()
+    return pod.is_terminating, pod.priority, pod.requests, pod.labels, wants
 
 
 class MovableRoom:

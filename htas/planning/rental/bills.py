@@ -97,6 +97,13 @@ class Rentals:
         price[list(rows)] = 0.0
         return Rentals(price, self.since, self.billing)
 
+    def prices(self, rows: Ints) -> Floats:
+        """What rows cost an hour that a service would hold from now on; 0 where that adds nothing to a bill."""
+        prices: Floats = np.zeros(len(rows))
+        known = rows < len(self.price)
+        prices[known] = self.price[rows[known]]
+        return prices
+
     def longer_s(self, rows: Ints, until: Floats, later: Floats) -> Floats:
         """Seconds that rows are billed for more if they are given back at `later` instead of `until`; 0 at least."""
         since = self.since[rows]

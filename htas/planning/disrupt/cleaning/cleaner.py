@@ -114,9 +114,10 @@ def _rescheduler(
     """Who empties nodes, with what rentals are there: built for a due cleaning alone, for it reads every node."""
     running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
-    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals))
+    held: set[int] = set()
+    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals, held))
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
-    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes)
+    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:

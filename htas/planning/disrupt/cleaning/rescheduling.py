@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
+
+from htas.model.money import price_text
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import KeptNode
@@ -52,6 +56,8 @@ class Rescheduler:
     rentals: Rentals
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
+    held: set[int] = field(default_factory=set)
+    """Rows that services have been moved to so far, and hold from now on: others add nothing there."""
 
     def empty(self, candidate: DrainCandidate, *, is_agreed: bool = False) -> list[Move] | KeptNode:
         """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
@@ -65,7 +71,7 @@ class Rescheduler:
         guessed = None if is_agreed else self.guessed(candidate, movable)
         if guessed is not None:
             return guessed
-        saving = self._saving(candidate, movable)
+        saving = self._saving(candidate, movable, is_agreed=is_agreed)
         if saving is not None and not saving.exceeds(0):
             return _not_worth_it(candidate, saving, 0)
         refusal = self.ledger.try_spend(movable)
@@ -111,13 +117,13 @@ class Rescheduler:
                 return KeptNode(candidate.node.name, Kept.RUN_LENGTH_UNKNOWN, why)
         return None
 
-    def _saving(self, candidate: DrainCandidate, pods: list[Pod]) -> Saving | None:
+    def _saving(self, candidate: DrainCandidate, pods: list[Pod], *, is_agreed: bool) -> Saving | None:
         """What emptying a node saves, beside what that adds elsewhere.
 
-        None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
-        services is taken to be held for an hour more, as when it is bought. An outgoing one goes whatever restarts are
-        worth, but not for less than the work that is done again; an urgent one whatever that is, since its work may
-        stand still.
+        None: nothing has to move; or a service, off a node that goes at any rate or whose successor has been bought; or
+        the node goes urgently, whatever its work repeats, since that may stand still. Jobs beside a service begin again
+        only where they would if they were alone. An outgoing node goes whatever restarts are worth, but not for less
+        than the work that is done again.
         """
         if candidate.is_urgent:
             return None
@@ -126,22 +132,29 @@ class Rescheduler:
         if self.policy.value.restart_nanos and candidate.outgoing is None:
             evicted = sum(method_for(pod, rules.migration) is MigrationMethod.EVICT for pod in pods)
             restarts = self.policy.value.restart_nanos * HOUR_S * evicted
-        if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
-            if not restarts:
-                return None
-            moves_s, bill = self.moves_s(rules, pods), candidate.bill(self.policy)
-            return Saving.of(bill, now, left_s=HOUR_S, moves_s=moves_s, repeated_s=0.0, restarts=restarts)
+        jobs = [pod for pod in pods if pod.kind is WorkKind.BATCH]
+        serves, goes_anyway = len(jobs) < len(pods), is_agreed or candidate.outgoing is not None
+        if not pods or (serves and goes_anyway and not restarts):
+            return None
         repeated = 0.0
-        if not rules.migration.keeps_progress:
-            repeated = max(now - (now if pod.started_at is None else pod.started_at) for pod in pods)
-        return Saving.of(
-            candidate.bill(self.policy),
-            now,
-            left_s=max(remaining_s(pod, self.policy, now) for pod in pods),
-            moves_s=self.moves_s(rules, pods),
-            repeated_s=repeated,
-            restarts=restarts,
+        if not rules.migration.keeps_progress and not (serves and goes_anyway):
+            repeated = max((now - (now if pod.started_at is None else pod.started_at) for pod in jobs), default=0.0)
+        saving_until = partial(
+            Saving.of, candidate.bill(self.policy), now, moves_s=self.moves_s(rules, pods), repeated_s=repeated
         )
+        left_s = max((remaining_s(pod, self.policy, now) for pod in jobs), default=0.0)
+        if serves:
+            alone = saving_until(left_s=left_s)
+            if repeated and not alone.exceeds(0):
+                return alone
+            return saving_until(left_s=max(HOUR_S, left_s), restarts=restarts, serves=True)
+        return saving_until(left_s=left_s, restarts=restarts)
+
+    def _hold(self, row: int) -> None:
+        """Take down that a service holds a row from now on, until its move is taken back."""
+        if row not in self.held and row < len(self.rentals.price) and self.rentals.price[row]:
+            self.held.add(row)
+            self.sim.also_undo(lambda: self.held.discard(row))
 
     def moves_s(self, rules: CleaningRules, pods: Sequence[Pod]) -> float:
         """How long moving these pods takes: as long as the longest (paper 5.3), so often as they go in turns.
@@ -163,7 +176,7 @@ class Rescheduler:
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
         moves: list[Move] = []
-        ends = sim.table.run_until.copy()
+        ends, before = sim.table.run_until.copy(), frozenset(self.held)
         with sim.closed(self._unable(method)):
             sim.vacate(row)
             for pod in pods:
@@ -178,10 +191,16 @@ class Rescheduler:
                     what += f": {_obstacles(sim, cls)}"
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
                 moves.append(Move(pod.key, pod.uid, source, target, method_for(pod, method), MoveReason.NODE_DRAINED))
+                if pod.kind is not WorkKind.BATCH:
+                    self._hold(sim.table.row_of[target])
             targets = {sim.table.row_of[move.target] for move in moves if move.target is not None}
-            added = self.rentals.added(targets, ends, sim.table.run_until, self.now)
-            if saving is not None and candidate.outgoing is None and not saving.exceeds(added):
-                return _not_worth_it(candidate, saving, added)
+            if saving is not None and candidate.outgoing is None:
+                held, later = sorted(self.held - before), sim.table.run_until.copy()
+                later[held] = np.maximum(later[held], self.now + saving.left_s)
+                added = self.rentals.added(targets - before, ends, later, self.now)
+                price = int(self.rentals.price[held].sum())
+                if not saving.exceeds(added, price):
+                    return _not_worth_it(candidate, saving, added, price)
         return moves
 
     def _unable(self, method: MigrationMethod) -> list[int]:
@@ -203,9 +222,15 @@ class Rescheduler:
         return self.book.class_of(as_moved(pod, method, self.policy, self.now))
 
 
-def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int) -> KeptNode:
+def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int, held: int = 0) -> KeptNode:
     """What moving would have saved and added, for people."""
-    message = f"its work ends in {span(saving.left_s)}; moving it would save {span(max(saving.saved_s, 0))} of rental"
+    if held > saving.price:
+        what = f"its services, which have no end, would hold machines of {price_text(held)} an hour instead of its own"
+        return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, f"{what} of {price_text(saving.price)}")
+    when = (
+        f"a service is on it; in {span(saving.left_s)}" if saving.serves else f"its work ends in {span(saving.left_s)};"
+    )
+    message = f"{when} moving it would save {span(max(saving.saved_s, 0))} of rental"
     if saving.repeated_s:
         message += f" and repeat {span(saving.repeated_s)} of work"
     if saving.restarts:

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.constraints import Constraints
 from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
-from htas.model.nodes import SCALE_DOWN_DISABLED
-from htas.model.pods import MAY_MIGRATE
+from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import CleaningRules, Consolidation, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import Memory
@@ -160,3 +161,91 @@ def test_nodes_that_wait_for_their_paid_hour_take_pods() -> None:
     assert [removing.node for removing in found.remove] == ["n0"]
     assert kept(found)["n2"] is Kept.DRAINS_BEFORE_PERIOD_ENDS
     assert [(pod, source) for pod, source, _ in moves(found)] == [("web-0", "n0")]
+
+
+def web(node: str, cpu: str = "100m", name: str = "web", **fields: Any) -> Pod:
+    return running(make_pod(name, cpu, disruption={MAY_MIGRATE: "true"}, **fields), node)
+
+
+def machine_of(flavour: str, name: str, **fields: Any) -> Node:
+    return owned_node(name, flavour=flavour, cpu="8" if flavour == "large" else "4", memory="16Gi", **fields)
+
+
+KEPT: dict[str, Any] = {"annotations": {SCALE_DOWN_DISABLED: "true"}}
+ALSO_SERVES = (web("there", name="shop"),)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "there_s", "beside", "fields", "is_moved"),
+    [
+        pytest.param("medium", "large", 100, (), {}, False, id="dearer, and free in a moment"),
+        pytest.param(
+            "medium", "large", 864_000, (), {}, False, id="dearer, and free in ten days: a service has no end"
+        ),
+        pytest.param("medium", "large", 100, ALSO_SERVES, {}, True, id="dearer, and a service holds it anyway"),
+        pytest.param("medium", "large", 100, (), KEPT, True, id="dearer, and never given back"),
+        pytest.param(
+            "medium", "medium", 1800, (), {}, True, id="as dear, and one of them is paid for half an hour less"
+        ),
+        pytest.param("medium", "medium", 59, (), {}, False, id="as dear, and free before the service is there"),
+        pytest.param("large", "medium", 59, (), {}, True, id="cheaper, though free before the service is there"),
+    ],
+)
+def test_a_service_goes_where_what_it_holds_for_ever_is_no_dearer(
+    source: str, target: str, there_s: float, beside: tuple[Pod, ...], fields: dict[str, Any], is_moved: bool
+) -> None:
+    """From 0.20 an hour one was moved to 0.80, whose job ended in ten minutes: 6.39 in eight hours instead of 1.79."""
+    nodes = [machine_of(source, "n1"), machine_of(target, "there", **fields)]
+    busy = job_on("there", "busy", cpu="5" if target == "large" else "3", left_s=float(there_s))
+    found = cleaned(quiet_snapshot(nodes, [web("n1"), busy, *beside]), policy_with())
+    assert moves(found) == ([("web", "n1", "there")] if is_moved else [])
+    if not is_moved:
+        assert kept(found)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS
+        told = "would hold machines of 0.40 an hour" if source != target else "have others rented longer"
+        assert told in message(found, "n1")
+
+
+def test_a_service_goes_to_a_node_that_others_hold_before_one_that_it_would_hold() -> None:
+    """By best fit it would go to the fuller one, whose job ends."""
+    nodes = [machine_of("medium", "n1"), machine_of("medium", "fuller"), machine_of("medium", "serves")]
+    pods = [web("n1"), job_on("fuller", "busy", cpu="3500m", left_s=9000.0), web("serves", "2500m", name="shop")]
+    assert moves(cleaned(quiet_snapshot(nodes, pods))) == [("web", "n1", "serves")]
+
+
+TO_ROOM = Constraints(node_selector=(("role", "room"),))
+
+
+@pytest.mark.parametrize(
+    ("flavours", "is_moved"),
+    [
+        pytest.param(("medium", "medium"), False, id="the first stays where it is, and so does the second"),
+        pytest.param(("large", "medium"), True, id="the first holds it henceforth, and the second adds nothing"),
+    ],
+)
+def test_what_the_first_service_holds_adds_nothing_for_the_next(flavours: tuple[str, str], is_moved: bool) -> None:
+    room = machine_of("large", "room", labels={"role": "room"})
+    nodes = [*(machine_of(flavour, f"n{i}") for i, flavour in enumerate(flavours)), room]
+    pods = [web(f"n{i}", "500m", name=f"web-{i}", constraints=TO_ROOM) for i in range(2)]
+    found = cleaned(quiet_snapshot(nodes, [*pods, job_on("room", "busy", cpu="5", left_s=9000.0)]))
+    assert moves(found) == ([("web-0", "n0", "room"), ("web-1", "n1", "room")] if is_moved else [])
+
+
+@pytest.mark.parametrize("beside", [pytest.param((), id="alone"), pytest.param((web("n1"),), id="beside a service")])
+@pytest.mark.parametrize(
+    ("ran_s", "left_s", "is_moved"),
+    [
+        pytest.param(36_000, 1800, False, id="ten hours of ten and a half"),
+        pytest.param(2400, 300, False, id="forty minutes of forty-five"),
+        pytest.param(300, 2400, True, id="five minutes of forty-five"),
+    ],
+)
+def test_a_job_begins_again_for_as_much_beside_a_service_as_alone(
+    beside: tuple[Pod, ...], ran_s: float, left_s: float, is_moved: bool
+) -> None:
+    """Once the job has ended, the service can still go."""
+    nodes = [machine_of("medium", "n1"), machine_of("medium", "room", **KEPT)]
+    job = job_on("n1", "train", "500m", left_s=float(left_s), ran_s=float(ran_s))
+    found = cleaned(quiet_snapshot(nodes, [job, *beside]))
+    assert [pod for pod, _, _ in moves(found) if pod == "train"] == (["train"] if is_moved else [])
+    if not is_moved:
+        assert kept(found)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS

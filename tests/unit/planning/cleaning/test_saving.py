@@ -48,6 +48,20 @@ def test_what_restarts_cost_is_taken_off(restarts: int, added: int, pays: bool) 
 
 
 @pytest.mark.parametrize(
+    ("saved_s", "added", "held", "pays"),
+    [
+        pytest.param(0, 0, 0, True, id="nothing is lost: it has no end, and saves one day"),
+        pytest.param(61, 0, PRICE, True, id="it holds another as dear"),
+        pytest.param(10**9, 0, PRICE + 1, False, id="it holds a dearer one, whatever is saved until then"),
+        pytest.param(1, PRICE, PRICE, False, id="it holds another as dear for as long"),
+        pytest.param(2, PRICE, PRICE, True, id="for a second less"),
+    ],
+)
+def test_a_service_holds_for_ever_what_it_is_moved_to(saved_s: int, added: int, held: int, pays: bool) -> None:
+    assert Saving(PRICE, 3600.0, saved_s, 0.0, serves=True).exceeds(added, held) == pays
+
+
+@pytest.mark.parametrize(
     ("seconds", "words"), [(0, "0s"), (59.9, "59s"), (60, "1m00s"), (61, "1m01s"), (3599, "59m59s"), (3600, "60m00s")]
 )
 def test_spans_are_told_in_whole_seconds(seconds: float, words: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import PodAffinityTerm, SpreadConstraint
 from htas.model.nodes import DO_NOT_DISRUPT, HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
@@ -14,7 +15,7 @@ from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.snapshot import OptimizerState
-from htas.planning.disrupt.fallback import MOST_AT_ONCE, circumstances
+from htas.planning.disrupt.fallback import MOST_AT_ONCE, PROVEN, circumstances
 from htas.planning.disrupt.preemption import preemptor
 from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot
 from tests.unit.planning.preemption.world import (
@@ -478,3 +479,33 @@ def test_circumstances_change_with_what_is_there_and_what_it_allows() -> None:
     for change in ({"labels": {"zone": "b"}}, {"allocatable": Resources(1, 1, 1, 1)}):
         assert now([msgspec.structs.replace(ONE[0], **change)], there, waiting) != before
     assert now(ONE, there, waiting, by=make_policy()) != before, "another configuration"
+
+
+SMALLER = Resources(100, 1 << 20, 0, 1)
+GUARD = budget(0, "x")
+CHANGES = [
+    pytest.param({"requests": SMALLER}, GUARD, id="a pod is made smaller where it runs"),
+    pytest.param({"labels": {"app": "y"}}, GUARD, id="a pod gets another label, and its budget covers it no more"),
+    pytest.param({}, budget(0, "y"), id="a budget of the same name selects others"),
+    pytest.param({}, budget(1, "x"), id="a budget allows one more"),
+]
+
+
+@pytest.mark.parametrize(("change", "budget_now"), CHANGES)
+def test_a_proof_ends_where_pods_are_resized_or_selected_otherwise(
+    change: dict[str, object], budget_now: DisruptionBudget
+) -> None:
+    """The waiting pod was told for ever that no other placement would take it in, and nobody searched again."""
+    there, waiting = on("n", "a", labels={"app": "x"}), incoming()
+    proven = circumstances(make_snapshot(ONE, [there, waiting], budgets=(GUARD,)), OPTIMIZE)
+    search = OptimizerState(ended_at=NOW - 300, circumstances=proven, left={"p": True})
+    before = planned(ONE, [there, waiting], OPTIMIZE, search=search, budgets=(GUARD,))
+    assert PROVEN in before.unplaced[0].message
+    now = msgspec.structs.replace(there, **change)
+    after = planned(ONE, [now, waiting], OPTIMIZE, search=search, budgets=(budget_now,))
+    assert PROVEN not in "".join(item.message for item in after.unplaced)
+
+
+def test_circumstances_are_the_same_in_whatever_order_labels_are_written() -> None:
+    one, other = (on("n", "a", labels=labels) for labels in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
+    assert circumstances(make_snapshot(ONE, [one]), OPTIMIZE) == circumstances(make_snapshot(ONE, [other]), OPTIMIZE)
