@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.claims import taken_over_since
 from htas.model.money import price_text
 from htas.model.outcomes import CLUSTER, Action
 from htas.model.plan import Carrying, Plan
@@ -99,7 +100,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 def questions_of(plan: Plan, snapshot: ClusterSnapshot) -> list[Question]:
     """What of a plan disturbs somebody. Emptying a node without pods does not, nor what was approved and goes on:
-    nodes whose replacements have been bought already.
+    nodes whose replacements have been bought already, as long as nobody else would leave.
     """
     found = [question_of(proposal, snapshot) for proposal in plan.proposals]
     found.append(_carried(plan, snapshot))
@@ -119,8 +120,9 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
         return None
     if proposal.reason.empties_nodes:
         claims = " ".join(sorted(release.claim for release in proposal.releases))
-        is_approved = proposal.is_second_half and _is_bought_for(proposal, snapshot)
-        return None if is_approved else _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
+        if _is_approved(proposal, snapshot):
+            return None
+        return _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
     if proposal.reason is ProposalReason.PREEMPTED:
         [seat] = proposal.seats
         known_by = f"{seat.pod} {seat.uid}"  # another pod of that name is another question
@@ -182,9 +184,18 @@ def _on(proposal: Proposal, snapshot: ClusterSnapshot) -> list[str]:
     return [pod.key for pod in pods if pod.node in nodes and pod.is_work]
 
 
-def _is_bought_for(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
-    replaced = {node for claim in snapshot.claims for node in claim.replaces}
-    return all(release.node in replaced for release in proposal.releases)
+def _is_approved(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
+    """Whether it is the second half of what was said yes to: its nodes' replacements have been bought.
+
+    As every yes, that one is for no more pods than were told. Where one has come to its node while the replacement
+    started, emptying that is asked about like any other.
+    """
+    ordered = [taken_over_since(release.node, snapshot.claims) for release in proposal.releases]
+    bought = [at for at in ordered if at is not None]
+    if not proposal.is_second_half or not bought or len(bought) < len(ordered):
+        return False
+    leaving, agreed_at = {move.uid for move in proposal.moves}, min(bought)
+    return not any(pod.uid in leaving and pod.has_come_since(agreed_at) for pod in snapshot.cluster.pods)
 
 
 def _question(

@@ -7,6 +7,7 @@ each other again after a crash.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -83,6 +84,14 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_coming(self) -> bool:
         return self.state in COMING
+
+
+def taken_over_since(node: str, claims: Iterable[NodeClaim]) -> float | None:
+    """When what is to take over from a node was ordered, the last time; None: nothing was.
+
+    What was decided then was decided of the pods that were there: who starts later is no part of it.
+    """
+    return max((claim.created_at for claim in claims if node in claim.replaces), default=None)
 
 
 class InstanceState(StrEnum):

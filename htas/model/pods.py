@@ -141,6 +141,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         """Since when it runs, or else has been there."""
         return self.started_at if self.started_at is not None else self.created_at
 
+    def has_come_since(self, instant: float) -> bool:
+        """Whether it began on its node later than that; of one that has not begun, when it was bound is not known."""
+        return self.started_at is None or self.started_at > instant
+
     @property
     def service(self) -> str | None:
         """Whose pods are counted together: `shop/Deployment/web`, over its ReplicaSets; None: it has no controller."""

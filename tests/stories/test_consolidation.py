@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from htas.model.moves import MigrationMethod
+from htas.model.outcomes import Action
 from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
 from htas.model.resources import Resources
@@ -19,7 +20,7 @@ from tests.builders import running as running_pod
 from tests.stories.play import GIB, Story, job, service
 
 MOVES = {"htas.io/migrate": "true"}
-LARGE = make_flavour("large", "8", "16Gi", "0.40")
+LARGE, DOUBLE = make_flavour("large", "8", "16Gi", "0.40"), make_flavour("large", "8", "16Gi", "0.80")
 DEAR, CHEAP = make_flavour("small", "2", "4Gi", "0.20"), make_flavour("small", "2", "4Gi", "0.04")
 """Four small machines hold what a large one holds; they cost twice as much at first, and then two fifths of it."""
 
@@ -193,3 +194,33 @@ def test_a_service_that_may_be_moved_costs_no_more_than_one_that_may_not(consoli
         story = Story(policy, web, job("big", 200.0, 700.0, 6000, 10.0)).play(2 * 3600)
         bills.append(story.world.ledger.nano_seconds(policy.catalogue.billing, story.world.clock.now()))
     assert bills[1] <= bills[0]
+
+
+@pytest.mark.parametrize(
+    ("stated_s", "evicted", "bought"),
+    [
+        pytest.param(None, [], ["large"], id="nobody knows how long it runs: the replacement is released unused"),
+        pytest.param(4000.0, ["late-1", "long-1"], ["small"], id="it states its run"),
+    ],
+)
+def test_a_job_that_comes_while_the_replacement_starts_begins_again_only_where_its_end_is_known(
+    stated_s: float | None, evicted: list[str], bought: list[str]
+) -> None:
+    """It was placed on the node that goes, and evicted a minute later by what had been agreed about the others."""
+    rules = CleaningRules(migration=MigrationMethod.EVICT, consolidation=Consolidation(enabled=True))
+    by = make_policy([NodeGroup("any", cleaning=rules)], (make_flavour("small", "2", "4Gi", "0.10"), DOUBLE))
+    arrivals = (job("big", 0.0, 600.0, 6000, 10.0), job("long", 1.0, 20 * 3600.0, 800, 1.0))
+    story = Story(by, *arrivals, startup_s=120.0).play(700)
+    ordered_s = 700
+    while not any(claim.replaces for claim in story.store.claims()):
+        ordered_s += 10
+        story.play(ordered_s)
+    story.world.load(Workload("late", (job("late", 10.0, 4000.0, 300, 1.0, stated_s=stated_s),)))
+    story.play(ordered_s + 60)
+    [large] = [node.name for node in story.world.cluster.observe().nodes]
+    assert {pod.name: pod.node for pod in story.world.cluster.observe().pods} == {"long-1": large, "late-1": large}
+    story.play(ordered_s + 1800)
+    told = [o for result in story.seen for o in result.outcomes if o.action is Action.EVICT]
+    assert sorted(outcome.subject.removeprefix("default/") for outcome in told) == evicted
+    assert [node.flavour for node in story.world.cluster.observe().nodes] == bought
+    story.assert_whole()

@@ -366,3 +366,44 @@ def test_a_node_whose_replacement_was_approved_is_asked_about_once(
     proposal = Proposal(ProposalReason.EXPIRED, moves, releases=(Release("old", "old"),), is_second_half=is_second_half)
     snapshot = make_snapshot([old], (), claims=(ready_claim(old), bought))
     assert [each.kind for each in questions_of(Plan(NOW, proposals=(proposal,)), snapshot)] == asked
+
+
+def second_half(*leaving: Pod) -> tuple[Plan, ClusterSnapshot]:
+    """What was bought 140 s ago to take over from a node is Ready, and its pods would go there."""
+    old = owned_node("old")
+    bought = msgspec.structs.replace(ready_claim(owned_node("new")), replaces=("old",), created_at=NOW - 140)
+    moves = tuple(
+        Move(pod.key, pod.uid, "old", "new", MigrationMethod.EVICT, MoveReason.NODE_DRAINED) for pod in leaving
+    )
+    proposal = Proposal(ProposalReason.CONSOLIDATED, moves, releases=(Release("old", "old"),), is_second_half=True)
+    return Plan(NOW, proposals=(proposal,)), make_snapshot([old], leaving, claims=(ready_claim(old), bought))
+
+
+WAS_THERE, CAME = running(make_job("was-there"), "old", 300.0), running(make_job("came"), "old", 100.0)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "asked"),
+    [
+        pytest.param([WAS_THERE], [], id="who was there when it was bought"),
+        pytest.param([WAS_THERE, CAME], ["default/came", "default/was-there"], id="another has come since"),
+        pytest.param([CAME], ["default/came"], id="another altogether"),
+        pytest.param([make_job("bound", node="old")], ["default/bound"], id="one that was bound and has not begun"),
+        pytest.param([make_job("binding")], ["default/binding"], id="one that is only being bound to it"),
+    ],
+)
+def test_a_yes_to_a_replacement_is_for_no_more_pods_than_were_told(leaving: list[Pod], asked: list[str]) -> None:
+    """A drain asked anew for each that came; the second half of a replacement asked nobody, whoever had come."""
+    plan, snapshot = second_half(*leaving)
+    questions = questions_of(plan, snapshot)
+    assert [(each.kind, list(each.pods)) for each in questions] == ([(QuestionKind.DRAIN, asked)] if asked else [])
+
+
+def test_who_came_while_the_replacement_started_leaves_by_a_yes_of_its_own() -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    plan, snapshot = second_half(WAS_THERE, CAME)
+    left, told = approvals.gate(plan, snapshot, "USD")
+    assert (left.proposals, [outcome.action for outcome in told]) == ((), [Action.PROPOSE])
+    assert "waits for a word: drain old: 2 pods leave" in told[0].message
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    assert approvals.gate(plan, snapshot, "USD")[0].proposals == plan.proposals

@@ -18,7 +18,7 @@ from itertools import count
 import msgspec
 import numpy as np
 
-from htas.model.claims import ClaimState, NodeClaim
+from htas.model.claims import ClaimState, NodeClaim, taken_over_since
 from htas.model.money import price_text
 from htas.model.moves import Move
 from htas.model.plan import KeptNode
@@ -122,6 +122,10 @@ class Replacements:
             return KeptNode(name, Kept.BEING_REPLACED, f"it is to take over from {nodes}")
         return None
 
+    def bought_at(self, node: str) -> float | None:
+        """When the replacements of a node were ordered; None: none were."""
+        return taken_over_since(node, self.claims)
+
     def price_for(self, nodes: Iterable[str]) -> int:
         """What the replacements of nodes cost an hour, in billionths."""
         wanted = set(nodes)
@@ -181,7 +185,7 @@ def emptied(
     bargained = replace(rescheduler, rentals=rescheduler.rentals.without(bought))
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
-            moves = bargained.empty(candidate, is_agreed=True)
+            moves = bargained.empty(candidate, agreed_at=replacements.bought_at(candidate.node.name))
             if not isinstance(moves, KeptNode):
                 done.append((candidate, moves))
         saved = sum(candidate.price for candidate, _ in done)

@@ -23,7 +23,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.ending import must_leave
 from htas.planning.cluster.feasibility import PLACEMENT_FILTERS, resources
-from htas.planning.cluster.run_length import as_moved, remaining_s
+from htas.planning.cluster.run_length import as_moved, may_begin_again, remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.eligibility import drain_rules
@@ -59,19 +59,18 @@ class Rescheduler:
     held: set[int] = field(default_factory=set)
     """Rows that services have been moved to so far, and hold from now on: others add nothing there."""
 
-    def empty(self, candidate: DrainCandidate, *, is_agreed: bool = False) -> list[Move] | KeptNode:
+    def empty(self, candidate: DrainCandidate, *, agreed_at: float | None = None) -> list[Move] | KeptNode:
         """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
 
-        The row of an emptied node stays closed. `is_agreed`: what takes over from it has been bought, when all that is
-        lost by beginning again was known well enough.
+        The row of an emptied node stays closed. `agreed_at`: when what takes over from it was bought.
         """
         movable = self.movable(candidate)
         if isinstance(movable, KeptNode):
             return movable
-        guessed = None if is_agreed else self.guessed(candidate, movable)
+        guessed = self.guessed(candidate, movable, agreed_at)
         if guessed is not None:
             return guessed
-        saving = self._saving(candidate, movable, is_agreed=is_agreed)
+        saving = self._saving(candidate, movable, is_agreed=agreed_at is not None)
         if saving is not None and not saving.exceeds(0):
             return _not_worth_it(candidate, saving, 0)
         refusal = self.ledger.try_spend(movable)
@@ -106,16 +105,26 @@ class Rescheduler:
                 movable.append(pod)
         return movable
 
-    def guessed(self, candidate: DrainCandidate, pods: Iterable[Pod]) -> KeptNode | None:
+    def guessed(
+        self, candidate: DrainCandidate, pods: Iterable[Pod], agreed_at: float | None = None
+    ) -> KeptNode | None:
         """Why a node is kept whose work would begin again, for nobody knows how long; None: none of it is such.
 
-        Outgoing nodes are emptied all the same.
+        Outgoing nodes are emptied all the same. So are those whose work was known well enough at `agreed_at`, when what
+        takes over from them was bought, though it has outrun that since. Who has come since was no part of that: a job
+        that was placed there while the machine started was evicted by the agreement about the others.
         """
         for pod in pods if candidate.outgoing is None else ():
+            if agreed_at is not None and self._was_known(pod, agreed_at):
+                continue
             why = begins_on_a_guess(pod, candidate.group.cleaning.migration, self.policy, self.now)
             if why is not None:
                 return KeptNode(candidate.node.name, Kept.RUN_LENGTH_UNKNOWN, why)
         return None
+
+    def _was_known(self, pod: Pod, agreed_at: float) -> bool:
+        """Whether a pod ran already at a time, when so much was known of its end that it might have begun again."""
+        return not pod.has_come_since(agreed_at) and may_begin_again(pod, self.policy, agreed_at)
 
     def _saving(self, candidate: DrainCandidate, pods: list[Pod], *, is_agreed: bool) -> Saving | None:
         """What emptying a node saves, beside what that adds elsewhere.

@@ -147,12 +147,18 @@ class RoomSearch:
             return False
         if pod.key in self._on_their_way or (node, pod.key) in self._spared:
             return False
-        policy, now = self._context.policy, self._context.now
-        if not self._methods.method(pod).keeps_progress and not may_begin_again(pod, policy, now):
-            return False  # what its beginning again would cost is anybody's guess
+        if self._is_guess(pod, self._methods.method(pod)):
+            return False
         if self._terms.terms(pod, DisruptionKind.MOVE).allowed_for is not AllowedFor.ANYBODY:
             return False
         return self.ledger.refusal(pod) is None
+
+    def _is_guess(self, pod: Pod, method: MigrationMethod) -> bool:
+        """Whether a pod would begin again by a method, and what that would cost is anybody's guess.
+
+        Asked of the method that is really taken, too: a checkpoint becomes an eviction at a target that restores none.
+        """
+        return not method.keeps_progress and not may_begin_again(pod, self._context.policy, self._context.now)
 
     def _tried(self, pod: Pod, cls: PodClass, row: int, movers: Sequence[Pod]) -> Way | None:
         sim, moves, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.ROOM_MADE)
@@ -184,6 +190,8 @@ class RoomSearch:
         for row in rows[order[:SETS]].tolist():
             target = sim.table.nodes[row].name
             method = self._methods.method(mover, target)
+            if self._is_guess(mover, method):
+                continue
             terms = self._terms.terms(mover, DisruptionKind.MOVE, target)
             if terms.allowed_for is AllowedFor.ANYBODY and self._methods.arrives(mover, target):
                 move = Move(mover.key, mover.uid, sim.table.nodes[source].name, target, method, MoveReason.MAKES_ROOM)

@@ -9,7 +9,7 @@ import pytest
 
 from htas.model.flavours import Flavour
 from htas.model.moves import MigrationMethod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy, Workload
 from htas.model.proposals import Proposal
 from htas.model.reasons import Kept, ProposalReason
@@ -20,9 +20,11 @@ from tests.unit.planning.cleaning.world import (
     MEDIUM,
     cleaned,
     job_on,
+    kept,
     message,
     policy_with,
     quiet_snapshot,
+    removed,
 )
 
 USD = 10**9
@@ -67,8 +69,51 @@ def test_jobs_of_two_nodes_go_to_the_one_machine_that_was_bought_for_both() -> N
     claims = (*(msgspec.structs.replace(ready_claim(each), nanos_per_hour=int(0.40 * USD)) for each in old), came)
     jobs = [job_on(node.name, f"job-{node.name}", "5", left_s=36_000.0) for node in old]
     huge = make_flavour("huge", "16", "32Gi", "0.50")
-    removed = cleaned(quiet_snapshot([*old, new], jobs, claims=claims), consolidating(LARGE, huge)).remove
-    assert {each.node: each.reason for each in removed} == dict.fromkeys("ab", ProposalReason.CONSOLIDATED)
+    gone = cleaned(quiet_snapshot([*old, new], jobs, claims=claims), consolidating(LARGE, huge)).remove
+    assert {each.node: each.reason for each in gone} == dict.fromkeys("ab", ProposalReason.CONSOLIDATED)
+
+
+KNOWN, STATED, GUESSED = RunLengthSource.ANNOTATION, RunLength(36_000.0, RunLengthSource.ANNOTATION), None
+ORDERED_S, STARTED_S = 140.0, 100.0
+"""The replacement was ordered so long ago; who runs for less came to the node while it started."""
+
+
+@pytest.mark.parametrize(
+    ("run_length", "ran_s", "goes"),
+    [
+        pytest.param(STATED, 300.0, True, id="it was there, and states its run"),
+        pytest.param(RunLength(200.0, KNOWN), 300.0, True, id="it was there, and has outrun what it states since"),
+        pytest.param(RunLength(100.0, KNOWN), 300.0, False, id="it was there, and had outrun what it states already"),
+        pytest.param(STATED, STARTED_S, True, id="it has come since, and states its run"),
+        pytest.param(GUESSED, STARTED_S, False, id="it has come since, and nobody knows how long it runs"),
+        pytest.param(RunLength(50.0, KNOWN), STARTED_S, False, id="it has come since, and has outrun what it states"),
+        pytest.param(
+            RunLength(9000.0, RunLengthSource.DEADLINE), STARTED_S, False, id="it has come since, its deadline is known"
+        ),
+    ],
+)
+def test_a_replacement_is_agreed_for_those_that_were_there_when_it_was_bought(
+    run_length: RunLength | None, ran_s: float, goes: bool
+) -> None:
+    """A job that was placed on a node while its replacement started was evicted by the agreement about the others."""
+    old = owned_node("old", flavour="large", cpu="8", memory="16Gi")
+    new = owned_node("new", flavour="medium")
+    ready = msgspec.structs.replace(ready_claim(new, 20.0), replaces=("old",), nanos_per_hour=int(0.20 * USD))
+    came = msgspec.structs.replace(ready, created_at=NOW - ORDERED_S)
+    was = msgspec.structs.replace(ready_claim(old), nanos_per_hour=int(0.40 * USD))
+    jobs = [
+        job_on("old", "long", left_s=36_000.0, ran_s=300.0),
+        job_on("old", "other", ran_s=ran_s, run_length=run_length),
+    ]
+    policy = consolidating(LARGE, MEDIUM)
+    [group] = policy.groups
+    evicting = msgspec.structs.replace(group.cleaning, migration=MigrationMethod.EVICT)
+    policy = msgspec.structs.replace(policy, groups=(msgspec.structs.replace(group, cleaning=evicting),))
+    found = cleaned(quiet_snapshot([old, new], jobs, claims=(was, came)), policy)
+    assert (removed(found) == ["old"]) is goes
+    if not goes:
+        assert kept(found)["old"] is Kept.RUN_LENGTH_UNKNOWN
+        assert "default/other has run for" in message(found, "old")
 
 
 def replaced(room_cpu: str | None, *flavours: Flavour) -> list[Proposal]:

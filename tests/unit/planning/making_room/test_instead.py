@@ -149,6 +149,57 @@ def test_who_may_not_begin_again_is_in_nobodys_way() -> None:
     assert not made.launch
 
 
+@pytest.mark.parametrize("ran_s", [60.0, 600.0])
+@pytest.mark.parametrize(
+    ("run_length", "target", "by"),
+    [
+        pytest.param(None, "containerd://2.3.7", "kubelet-checkpoint", id="nobody knows its end, which a copy keeps"),
+        pytest.param(None, "containerd://1.7.24", None, id="nobody knows its end, and it would begin again there"),
+        pytest.param(
+            RunLength(HOUR, RunLengthSource.DEADLINE),
+            "containerd://2.4.2",
+            None,
+            id="its deadline alone is known, and it would begin again there",
+        ),
+        pytest.param(
+            RunLength(HOUR, RunLengthSource.ANNOTATION),
+            "containerd://1.7.24",
+            "evict",
+            id="it states its run: what is done again is weighed",
+        ),
+    ],
+)
+def test_who_would_begin_again_at_a_target_that_restores_nothing_is_asked_for_what_is_known(
+    run_length: RunLength | None, target: str, by: str | None, ran_s: float
+) -> None:
+    """Whether it may was asked of its group's method alone; the move itself became an eviction at such a target."""
+    left, right = nodes("left", "right")
+    there = [
+        msgspec.structs.replace(left, runtime="containerd://2.3.7"),
+        msgspec.structs.replace(right, runtime=target),
+    ]
+    one = job_on("left", "one", run_length=run_length, ran_s=ran_s)
+    stays = job_on("right", "two", disruption={MAY_MIGRATE: "false"})
+    snapshot = make_snapshot(there, [one, stays, waits()], claims=tuple(map(ready_claim, there)))
+    made = decided(snapshot, policy(MigrationMethod.KUBELET_CHECKPOINT))
+    assert [move.method.value for move in _moves(made)] == ([by] if by is not None else [])
+    assert bool(made.launch) == (by is None)
+
+
+def test_what_begins_again_at_its_target_is_charged_for_what_it_repeats() -> None:
+    """Half a node of 0.10 for five hours done again is more than an hour of a machine."""
+    left, right = nodes("left", "right")
+    there = [
+        msgspec.structs.replace(left, runtime="containerd://2.3.7"),
+        msgspec.structs.replace(right, runtime="containerd://1.7.24"),
+    ]
+    stays = job_on("right", "two", disruption={MAY_MIGRATE: "false"})
+    one = job_on("left", "one", left_s=9 * HOUR, ran_s=5 * HOUR)
+    snapshot = make_snapshot(there, [one, stays, waits()], claims=tuple(map(ready_claim, there)))
+    made = decided(snapshot, policy(MigrationMethod.KUBELET_CHECKPOINT))
+    assert (_moves(made), [launch.flavour for launch in made.launch]) == ((), ["small"])
+
+
 @pytest.mark.parametrize(
     ("left_s", "is_bought"),
     [
