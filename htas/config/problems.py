@@ -16,6 +16,8 @@ from htas.ports import MOST_TOLD, GivenError, first_told
 _M = TypeVar("_M", bound=BaseModel)
 
 UNKNOWN = "unknown key; remove it"
+DECIMAL_COMMA = "unknown key: a comma ends a value here; write the number with a point"
+"""`{pricePerHour: 0,192}` is a price of 0 and a key 192: who removed that had machines for nothing."""
 REMOVED = {
     "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
 }
@@ -121,6 +123,8 @@ def _unknown(name: str, section: type[BaseModel] | None, whole: type[BaseModel],
     """Suggests a key of this section much like it first, then where this one belongs, then a key a little like it."""
     if name in REMOVED:
         return REMOVED[name]
+    if name.isdigit():
+        return DECIMAL_COMMA
     here = keys_of(section) if section is not None else set()
     hint = _meant(name, here) or near(name, here, 0.8)
     if not hint and (place := _place_of(name, whole)) is not None:

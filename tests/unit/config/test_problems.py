@@ -636,6 +636,11 @@ NODES = [
         "htas.yaml:5 flavours[1].name: 'a' is defined already at htas.yaml:5 flavours[0].name; rename or remove one",
         id="two flavours of one name",
     ),
+    pytest.param(
+        without("flavours", "flavours: [{name: a, cpu: 1, memory: 1Gi, pricePerHour: 0,192}]"),
+        "htas.yaml:5 flavours[0].192: unknown key: a comma ends a value here; write the number with a point",
+        id="a price with a decimal comma",
+    ),
 ]
 
 FILES = [
