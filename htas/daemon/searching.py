@@ -19,7 +19,7 @@ from htas.model.proposals import Seat
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot, OptimizerState
 from htas.planning.cluster.whereabouts import is_pending
-from htas.planning.disrupt.fallback import circumstances
+from htas.planning.disrupt.search_request import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
 

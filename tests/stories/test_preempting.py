@@ -12,7 +12,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
-from htas.planning.disrupt.preemption.preemptor import Preempted
+from htas.planning.disrupt.preemption.candidates import PreemptionCandidate
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tests.builders import NECTAR, labels_are, make_policy
@@ -149,7 +149,7 @@ def test_a_nominee_loses_its_nomination_only_where_it_gives_way(reason: Unplaced
     victim = next(pod for pod in pods_of(story, "lower") if pod.node == high.nominated_node and not pod.is_terminating)
     decided = msgspec.structs.replace(
         plan(snapshot, story.policy, snapshot.taken_at),
-        proposals=(Preempted(victim.node or "", (victim,)).proposal_for(top),),
+        proposals=(PreemptionCandidate(0, victim.node or "", (victim,)).proposal_for(top),),
         unplaced=(UnplacedPod(high.key, reason, ""),),
     )
     outcomes = story.daemon._executor.begin(decided, snapshot)

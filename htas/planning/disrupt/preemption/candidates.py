@@ -10,8 +10,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises
+from htas.model.proposals import Proposal, Seat
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Bools, Ints, PodClass
@@ -229,13 +232,30 @@ def _levels(priorities: NDArray[np.float64]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionCandidate:
-    """A row, and who must leave it. `victims` are the most important first; `violations` break a disruption budget."""
+    """A node by row and name, and who must leave it: nobody, where what ends anyway is enough.
+
+    `victims` are the most important first; `violations` break a disruption budget.
+    """
 
     row: int
+    node: str
     victims: tuple[Pod, ...]
     violations: int = 0
     promised: int = 0
     """Pods of lower priority that are nominated to it: others have left for them already."""
+
+    def proposal_for(self, pod: Pod) -> Proposal:
+        how = MigrationMethod.EVICT, MoveReason.PREEMPTED, pod.key
+        moves = tuple(Move(victim.key, victim.uid, self.node, None, *how) for victim in self.victims)
+        return Proposal(ProposalReason.PREEMPTED, moves, seats=(Seat(pod.key, pod.uid, self.node),))
+
+    def who(self) -> str:
+        """Who leaves, by name where they are few."""
+        if not self.victims:
+            return "it waits for pods that end there"
+        names = [victim.key for victim in self.victims[:3]]
+        more = len(self.victims) - len(names)
+        return f"{', '.join(names)}{f' and {more} more' if more else ''} of lower priority leave for it"
 
 
 def best(candidates: Iterable[PreemptionCandidate], now: float) -> PreemptionCandidate | None:

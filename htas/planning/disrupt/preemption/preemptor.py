@@ -11,11 +11,8 @@ from zlib import crc32
 import numpy as np
 
 from htas.model.holds import HoldReason
-from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises
-from htas.model.proposals import Proposal, Seat
-from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
@@ -44,27 +41,6 @@ LEAST_LOOKS = 10
 """A class is given so many at least. To order the nodes for a class counts as many."""
 DYNAMIC_LOOKS = 5
 """A look for a class with spread or affinity counts as so many: it is judged over the whole cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preempted:
-    """Room made for a pod: its node, and who leaves it (nobody, where what ends anyway is enough)."""
-
-    node: str
-    victims: tuple[Pod, ...]
-
-    def proposal_for(self, pod: Pod) -> Proposal:
-        how = MigrationMethod.EVICT, MoveReason.PREEMPTED, pod.key
-        moves = tuple(Move(victim.key, victim.uid, self.node, None, *how) for victim in self.victims)
-        return Proposal(ProposalReason.PREEMPTED, moves, seats=(Seat(pod.key, pod.uid, self.node),))
-
-    def who(self) -> str:
-        """Who leaves, by name where they are few."""
-        if not self.victims:
-            return "it waits for pods that end there"
-        names = [victim.key for victim in self.victims[:3]]
-        more = len(self.victims) - len(names)
-        return f"{', '.join(names)}{f' and {more} more' if more else ''} of lower priority leave for it"
 
 
 @dataclass(slots=True)
@@ -116,7 +92,7 @@ class Preemptor:
         start = self._turn % len(rest) if rest else 0
         return [*rest[start:], *rest[:start]]
 
-    def preempt(self, pod: Pod, classes_left: int = 1) -> Preempted | str:
+    def preempt(self, pod: Pod, classes_left: int = 1) -> PreemptionCandidate | str:
         """Make room for a pod; or why there is no way, in kube-scheduler's words.
 
         `classes_left` share the looks that are left; what is found with a class's share has to do.
@@ -132,7 +108,7 @@ class Preemptor:
         if chosen is None:
             return self._nowhere(cls)
         self._carry_out(pod, cls, chosen)
-        return Preempted(self._sim.table.nodes[chosen.row].name, chosen.victims)
+        return chosen
 
     @contextmanager
     def victims_gone(self) -> Iterator[None]:
@@ -140,9 +116,11 @@ class Preemptor:
         ended: nothing else takes their room."""
         for resident, row in self._gone:
             self._sim.unplace(resident.cls, row)
-        yield
-        for resident, row in self._gone:
-            self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_placement=False)
+        try:
+            yield
+        finally:
+            for resident, row in self._gone:
+                self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_placement=False)
 
     # Looking.
 
@@ -213,9 +191,10 @@ class Preemptor:
             broken = self._not_reprieved(violating, cls, row)
             victims = [*broken, *self._not_reprieved(others, cls, row)]
         pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
+        node = sim.table.nodes[row].name
         if self._must_keep_budgets:
-            return PreemptionCandidate(row, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
-        return PreemptionCandidate(row, pods, len(broken), len(lesser))
+            return PreemptionCandidate(row, node, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
+        return PreemptionCandidate(row, node, pods, len(broken), len(lesser))
 
     def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
         """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""

@@ -85,7 +85,7 @@ def test_no_candidate_is_no_choice() -> None:
 
 def test_priorities_beyond_32_bits_are_compared_exactly() -> None:
     big = [make_pod(f"p{i}", priority=2**60 + i) for i in range(2)]
-    candidates = [PreemptionCandidate(0, (big[1],)), PreemptionCandidate(1, (big[0],))]
+    candidates = [PreemptionCandidate(0, "a", (big[1],)), PreemptionCandidate(1, "b", (big[0],))]
     assert best(candidates, NOW) is candidates[1]
 
 

@@ -12,7 +12,8 @@ from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
-from htas.planning.disrupt.preemption.preemptor import Preempted, Preemptor
+from htas.planning.disrupt.preemption.candidates import PreemptionCandidate
+from htas.planning.disrupt.preemption.preemptor import Preemptor
 from htas.planning.planner import plan
 from tests.builders import NOW, labels_are, make_node, make_pod, make_policy, make_snapshot, opened, running
 
@@ -58,7 +59,7 @@ def chosen(
     return found if isinstance(found, str) else told(found)
 
 
-def told(found: Preempted) -> tuple[str, set[str]]:
+def told(found: PreemptionCandidate) -> tuple[str, set[str]]:
     return found.node, {victim.name for victim in found.victims}
 
 
