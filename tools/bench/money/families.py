@@ -23,6 +23,7 @@ from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
+from tools.bench.money.elsewhere import ELSEWHERE
 from tools.bench.money.everyday import EVERYDAY
 from tools.bench.money.scenes import (
     GIB,
@@ -264,6 +265,7 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         Family("scarce", "two of five orders refused", _on_stable(_scarce)),
         Family("gpu-mix", "training, inference and CPU work", _gpu_mix),
         *EVERYDAY,
+        *ELSEWHERE,
     ]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))
