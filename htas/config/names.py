@@ -61,12 +61,12 @@ def checked_node_key(text: str) -> str:
 
 
 def checked_condition(text: str) -> str:
-    """The type of a condition that says at True that something is wrong, which those named ...Ready do not."""
+    """The type of a condition that says at True that something is wrong: none that is named ...Ready or ...Healthy."""
     if text == "Ready":
         raise ValueError(
             "'Ready' needs no repair: nodes that are not Ready are given back after timeouts.ready; remove it"
         )
-    if text.endswith("Ready"):
+    if text.endswith(("Ready", "Healthy")) and not text.endswith(("NotReady", "Unhealthy", "NotHealthy")):
         raise ValueError(
             f"{text!r} is True on nodes that are well; write conditions that are True on those that are not"
         )

@@ -21,22 +21,32 @@ class CyclesSetting(Section):
     cleaning: Seconds = Field(
         default=20.0, gt=0, description="20s: well under underutilizedFor; until then an empty node may be paid for."
     )
-    batch_idle: Seconds = Field(
-        default=1.0, description="What has room is placed at once; before buying, how long to wait for more; 1s."
+    batch_idle: Seconds | None = Field(
+        default=None,
+        description="What has room is placed at once; before buying, how long to wait for more; null: 1s, or batchMax "
+        "where that is shorter.",
     )
-    batch_max: Seconds = Field(
-        default=10.0, validate_default=True, description="But never longer than 10s. 0s: no cycles on events."
+    batch_max: Seconds | None = Field(
+        default=None,
+        description="But never longer than this; null: 10s, or batchIdle where that is longer. 0s: no cycles on "
+        "events.",
     )
 
     @field_validator("batch_max")
     @classmethod
-    def _is_no_shorter_than_idle(cls, longest: float, info: ValidationInfo) -> float:
-        if 0 < longest < info.data.get("batch_idle", 0.0):
+    def _is_no_shorter_than_idle(cls, longest: float | None, info: ValidationInfo) -> float | None:
+        if longest is not None and 0 < longest < (info.data.get("batch_idle") or 0.0):
             raise ValueError("is shorter than batchIdle; raise it, or write 0s for no cycles on events")
         return longest
 
     def model(self) -> Cycles:
-        return self.filled(Cycles)
+        usual = Cycles()
+        idle, longest = self.batch_idle, self.batch_max
+        if longest is None:
+            longest = max(usual.batch_max_s, idle or 0.0)
+        if idle is None:
+            idle = min(usual.batch_idle_s, longest) if longest > 0 else usual.batch_idle_s
+        return self.filled(Cycles, batch_idle_s=idle, batch_max_s=longest)
 
 
 class TimeoutsSetting(Section):

@@ -61,7 +61,7 @@ class Validator:
 
     def why_not(self, proposal: Proposal) -> Invalid | None:
         """What makes a proposal wrong by now; None: nothing."""
-        found = (check(self, proposal) for check in CHECKS.get(proposal.reason, ()))
+        found = (check(self, proposal) for check in CHECKS[proposal.reason])
         return next((why for why in found if why is not None), None)
 
     # What there is.
@@ -244,6 +244,10 @@ CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
     ProposalReason.HANDED_BACK: (Validator._may_be_handed_back,),
     ProposalReason.REQUESTED: (Validator._can_be_moved, Validator._may_leave, Validator._has_room),
     ProposalReason.FORCED: (Validator._can_be_moved, Validator._has_room),
+    # Begun by the rearrangement, which is judged as a whole in `planning/disrupt/rearrangement/validity.py`.
+    ProposalReason.REARRANGED: (),
+    ProposalReason.INSTEAD_OF_BUYING: (),
+    ProposalReason.NEARER_TO_USERS: (),
 }
 
 

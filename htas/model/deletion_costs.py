@@ -9,21 +9,24 @@ from htas.model.nodes import Node
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 """A number of 32 bits; of two pods that are Ready the one of the lower goes first, and a pod without it counts as 0."""
 HIGHEST_OF_OURS = -1_000_000_000
-"""HTAS's costs are at most this, so that nobody else's are taken for them."""
-_NODES_A_MINUTE = 16
-"""Machines of one minute are told apart by their names: of pods with equal costs each machine gives up some in turn."""
-_LAST_MINUTE = 71_000_000
-"""Of the year 2104; -2,147,483,648 is the least that there is."""
+"""HTAS's costs are this or lower, so that nobody else's are taken for them."""
+_SINCE = 1_577_836_800
+"""2020-01-01 00:00 UTC, in seconds since 1970."""
+_PERIOD_S = 600
+_LONGEST_S = 1_146_000_000
+"""Until 2056: what is lower than -2,146,000,000 is left to the last pod of all, which a move is to be rid of."""
 
 
 def cost_on(node: Node) -> int:
-    """The later a node came the lower: `HIGHEST_OF_OURS` - 16 for each minute since 1970 - 0 to 15 by its name.
+    """The later a node came the lower: `HIGHEST_OF_OURS` less a second for each since 2020, in tens of minutes.
 
-    On a node of 2026-11-28 08:00 UTC, minute 29,930,880, it is -1,478,894,080 to -1,478,894,095.
+    Machines of ten minutes are told apart by their names (600 ways): of equal costs each machine loses pods in turn. On
+    a node of 2026-11-28 08:00 UTC it is -1,218,016,000 to -1,218,016,599.
     """
-    minute = max(0, min(int(node.created_at) // 60, _LAST_MINUTE))
-    return HIGHEST_OF_OURS - minute * _NODES_A_MINUTE - crc32(node.name.encode()) % _NODES_A_MINUTE
+    age_s = max(0, min(int(node.created_at) - _SINCE, _LONGEST_S))
+    return HIGHEST_OF_OURS - age_s // _PERIOD_S * _PERIOD_S - crc32(node.name.encode()) % _PERIOD_S
 
 
 def is_ours(cost: int | None) -> bool:
-    return cost is not None and cost <= HIGHEST_OF_OURS
+    """Whether HTAS wrote it. -2,147,483,648, the least there is, others write, too."""
+    return cost is not None and -(2**31) < cost <= HIGHEST_OF_OURS

@@ -108,6 +108,8 @@ class Memory(msgspec.Struct, frozen=True):
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}
     """By node what moves off it have cost and saved, which were made instead of a purchase."""
+    states_costs: tuple[str, ...] = ()
+    """Services whose pods have had deletion costs of their own: HTAS writes none on these."""
     awaited: Mapping[str, AwaitedMachine] = {}
     """By the owner of pods that wait what was bought for them."""
     lapses: Mapping[str, Lapse] = {}

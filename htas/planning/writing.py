@@ -65,6 +65,7 @@ def write_plan(
             bought_for=_bought_for(context, launch),
             promised=_promised(context, bought, placements) | _still_promised(context, given),
             room_made=_room_made(context, scheduled),
+            states_costs=tuple(sorted(costs.stating)),
             awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
         ),
     )

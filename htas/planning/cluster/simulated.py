@@ -30,6 +30,7 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.slots import Reservation, reserve, standing
 from htas.planning.cluster.table import NodeTable
+from htas.planning.cluster.unhealthy import ailing_nodes
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
 
@@ -164,7 +165,7 @@ def _rows(
         ready = [attaching.completed(node, awaited[node.name]) if node.name in awaited else node for node in ready]
     nodes = [*ready, *coming]
     going = outgoing_nodes(nodes, snapshot.claims, Grounds.of(snapshot, policy, now))
-    rows, pools = in_pools(policy, nodes, going, names)
+    rows, pools = in_pools(policy, nodes, going.keys() | ailing_nodes(nodes, policy), names)
     return rows, names, awaited, pools, {name: why for name, why in going.items() if why.is_urgent}
 
 

@@ -134,10 +134,7 @@ class Simulation:
     def could_hold(self, cls: PodClass) -> Bools:
         """Open rows whose nodes would take a pod of a class if they were empty."""
         rows = self.all_rows
-        ok = self.allowed(cls) & self.table.is_open[rows]
-        for resource in cls.needs:
-            ok &= self.table.allocatable[resource, rows] >= cls.requests[resource]
-        return ok
+        return self.allowed(cls) & self.table.is_open[rows] & fits(self.table.allocatable[:, rows], cls)
 
     def _accepted_without_nominees(self, cls: PodClass, rows: slice) -> Bools:
         """kube-scheduler's second pass: what is near a pod that is to come must hold without it as well."""

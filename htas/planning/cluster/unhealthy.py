@@ -1,7 +1,8 @@
 """Unhealthy nodes: those that bear a condition for which their group has nodes repaired (`cleaning.repair`).
 
 Where more than a fifth of a group's nodes bear one, none is repaired: a rack has failed or a detector is wrong, and
-other machines would be no better. As in Karpenter that is rounded up, and who bears it since a moment ago counts.
+other machines would be no better. Pods go to what is well first all the same. As in Karpenter the fifth is rounded up,
+and who bears it since a moment ago counts.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ def ailment_of(node: Node, policy: Policy) -> Ailment | None:
     repaired = dict(group.cleaning.repair_s)
     borne = (Ailment(name, since, repaired[name]) for name, since in node.conditions if name in repaired)
     return min(borne, key=lambda each: (each.ends_patience_at, each.condition), default=None)
+
+
+def ailing_nodes(nodes: Iterable[Node], policy: Policy) -> frozenset[str]:
+    """Those that bear such a condition, for however long, and though too many others do: pods go there last of all."""
+    if not any(group.cleaning.repair_s for group in policy.groups):
+        return frozenset()
+    return frozenset(node.name for node in nodes if ailment_of(node, policy) is not None)
 
 
 def too_many_unhealthy(nodes: Iterable[Node], policy: Policy) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility import host_ports
 from htas.planning.cluster.feasibility.filter_context import accepted
 from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.outgoing import Grounds, outgoing_nodes
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.disrupt.preemption.candidates import EmptiedNodes
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
@@ -86,16 +87,19 @@ def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
     It changes with every pod that comes, goes, is bound, resized or selected otherwise, or lets itself be moved (by
-    annotations, or as the time of its `do-not-disrupt` is over), with every node and what it offers, with what budgets
-    select and allow, and with the rules of groups. Else a proof that is none any more is told for ever.
+    annotations, or as the time of its `do-not-disrupt` is over), with every node, what it offers and whether it is ill,
+    with what budgets select and allow, and with the rules of groups. Else a proof that is none any more is told for
+    ever.
     """
     cluster, now = snapshot.cluster, snapshot.taken_at
     digest = blake2b(repr((policy.groups, policy.fallback, policy.scheduler_name)).encode(), digest_size=16)
     encode = msgspec.msgpack.Encoder(order="deterministic").encode
     for pod in sorted(encode((pod.uid, pod.node, len(pod.gates), *_asks(pod, now))) for pod in cluster.pods):
         digest.update(pod)
+    going = outgoing_nodes(cluster.nodes, snapshot.claims, Grounds.of(snapshot, policy, now))
     for node in sorted(cluster.nodes, key=lambda node: node.name):
-        there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, node.runtime
+        is_shunned = node.name in going and going[node.name].is_urgent
+        there = node.is_ready, node.is_unschedulable, node.taints, node.allocatable, node.runtime, is_shunned
         digest.update(repr((node.name, there, sorted(node.labels.items()))).encode())
     for budget in sorted((b.namespace, b.name, b.disruptions_allowed, repr(b.selector)) for b in cluster.budgets):
         digest.update(repr(budget).encode())

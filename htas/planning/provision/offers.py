@@ -77,9 +77,13 @@ class Offer:
         """Whether a machine of this offer is for all of these pods, room and other pods' wishes aside."""
         return all(self.would_take(cls) for cls, _ in contents)
 
-    def could_hold_all(self, contents: Contents) -> bool:
-        """Whether an empty machine would hold all of these pods together, other pods' wishes aside."""
-        return self.would_take_all(contents) and bool((self.used_by(contents) <= self.free).all())
+    def could_hold_all(self, contents: Contents, used: Ints | None = None) -> bool:
+        """Whether an empty machine would hold all of these pods together, other pods' wishes aside.
+
+        `used`: what they ask for together, where it is known already.
+        """
+        asked = used if used is not None else self.used_by(contents)
+        return bool((asked <= self.free).all()) and self.would_take_all(contents)
 
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:

@@ -185,4 +185,4 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
 
 def _could_replace(offer: Offer, machine: FilledMachine, used: Ints) -> bool:
     is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
-    return is_alike and bool((used <= offer.free).all()) and offer.would_take_all(machine.contents)
+    return is_alike and offer.could_hold_all(machine.contents, used)

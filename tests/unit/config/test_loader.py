@@ -45,6 +45,20 @@ def test_defaults_are_the_models(tmp_path: Path) -> None:
     assert policy.groups[0].cleaning == CleaningRules()
 
 
+@pytest.mark.parametrize(
+    ("cycles", "idle_s", "longest_s"),
+    [
+        pytest.param("batchMax: 500ms", 0.5, 0.5, id="who waits for half a second at most waits no second"),
+        pytest.param("batchIdle: 15s", 15.0, 15.0, id="nor is 15 s cut to ten"),
+        pytest.param("batchMax: 0s", 1.0, 0.0, id="no cycles on events"),
+        pytest.param("batchIdle: 2s, batchMax: 3s", 2.0, 3.0, id="both"),
+    ],
+)
+def test_a_window_of_which_one_end_is_stated(tmp_path: Path, cycles: str, idle_s: float, longest_s: float) -> None:
+    found = policy_of(tmp_path, GOOD + f"cycles: {{{cycles}}}").cycles
+    assert (found.batch_idle_s, found.batch_max_s) == (idle_s, longest_s)
+
+
 def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
     text = GOOD + "runLengths: {default: 5m, learn: false, quantile: 0.75, minRuns: 5, halfLife: 7.5}"
     assert policy_of(tmp_path, text).run_lengths == RunLengths(300.0, False, 0.75, 5, 7.5)

@@ -232,7 +232,7 @@ VALUES = [
         id="a duration beyond reason",
     ),
     pytest.param(
-        GOOD + "cycles: {batchIdle: 30s}",
+        GOOD + "cycles: {batchIdle: 3s, batchMax: 2s}",
         "htas.yaml:6 cycles.batchMax: is shorter than batchIdle; raise it, or write 0s for no cycles on events",
         id="a window that ends before it may",
     ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from htas.model.constraints import SpreadConstraint
 from htas.model.deletion_costs import HIGHEST_OF_OURS, cost_on, is_ours
-from htas.model.nodes import ZONE_LABEL, Node
+from htas.model.nodes import DO_NOT_DISRUPT, ZONE_LABEL, Node
 from htas.model.plan import Bind
 from htas.model.pods import Owner, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Workload
@@ -64,6 +64,10 @@ def test_the_later_a_machine_came_the_sooner_its_pods_go() -> None:
             (running(replica("idle", deletion_cost=-1), "bought"),),
             id="its application marks idle pods",
         ),
+        pytest.param(replica(deletion_cost=-(2**31)), BOUGHT, (), id="if the least there is"),
+        pytest.param(
+            replica(), owned_node("kept", annotations={DO_NOT_DISRUPT: "true"}), (), id="a node that somebody holds"
+        ),
         pytest.param(replica(prefers_apart=True), BOUGHT, (), id="it would rather be spread"),
         pytest.param(
             replica(
@@ -100,22 +104,42 @@ def test_costs_of_htas_and_of_other_services_are_not_the_applications_own() -> N
     assert bound(replica(), BOUGHT, earlier, moved, other).deletion_cost == cost_on(BOUGHT)
 
 
+def test_what_an_application_marked_once_is_known_over_its_rollouts_while_it_has_pods() -> None:
+    """Its idle pod, marked -1, was deleted at once; the ReplicaSet of the next rollout was given costs far below that."""
+    policy = make_policy([NodeGroup("any", Workload.ANY)])
+    idle = running(replica("idle", deletion_cost=-1, template="Deployment/web"), "bought")
+    busy = running(replica("busy", template="Deployment/web"), "bought")
+    seen = plan(make_snapshot([BOUGHT], [idle, busy]), policy, NOW).memory
+    assert seen.states_costs == ("default/Deployment/web",)
+    next_one = replica("next", Owner("ReplicaSet", "web-2", "uid-web-2", 3), template="Deployment/web")
+    later = plan(make_snapshot([BOUGHT], [busy, next_one], memory=seen), policy, NOW)
+    assert [bind.deletion_cost for bind in later.bind] == [None]
+    assert later.memory.states_costs == seen.states_costs
+    assert not plan(make_snapshot([BOUGHT], [replica("other")], memory=seen), policy, NOW).memory.states_costs
+
+
 @given(
-    first=st.floats(-1e9, 1e12),
-    later=st.floats(0, 1e12),
+    first=st.floats(1_577_836_800, 2_723_000_000),
+    later=st.floats(1200, 1e9),
     names=st.tuples(st.text(min_size=1), st.text(min_size=1)),
 )
-def test_costs_are_of_32_bits_ours_and_never_rise_with_the_minute(
+def test_costs_are_of_32_bits_ours_and_fall_with_the_machines_age(
     first: float, later: float, names: tuple[str, str]
 ) -> None:
     older = cost_on(owned_node(names[0], created_at=first))
-    newer = cost_on(owned_node(names[1], created_at=first + 120 + later))
-    assert -(2**31) + 1 < newer <= HIGHEST_OF_OURS
+    newer = cost_on(owned_node(names[1], created_at=min(first + later, 2_723_836_800)))
+    assert -2_146_001_000 < newer < older <= HIGHEST_OF_OURS or first + 1200 > 2_723_836_800
     assert is_ours(newer)
-    assert newer < older or first < 0 or first + later > 4e9
 
 
-def test_machines_of_one_minute_are_told_apart_and_one_machine_is_itself() -> None:
-    costs = {cost_on(owned_node(f"test-any-{i}", created_at=NOW)) for i in range(20)}
-    assert len(costs) > 8
-    assert cost_on(BOUGHT) == cost_on(BOUGHT)
+@pytest.mark.parametrize("created_at", [-1e9, 0.0, 1_577_836_800.0, 4e9, 1e15])
+def test_a_clock_that_is_wrong_makes_no_cost_that_the_api_server_refuses(created_at: float) -> None:
+    assert -(2**31) < cost_on(owned_node("m", created_at=created_at)) <= HIGHEST_OF_OURS
+
+
+def test_machines_bought_together_are_told_apart() -> None:
+    """Of equal costs each would lose pods in turn, and none be empty."""
+    for bought in range(10):
+        costs = {cost_on(owned_node(f"test-any-{bought}-{i}", created_at=NOW)) for i in range(5)}
+        assert len(costs) >= 4
+    assert cost_on(owned_node("m", created_at=1_795_852_800.0)) // 600 * 600 == -1_218_016_800

@@ -39,6 +39,7 @@ from htas.planning.place.placing import Placer
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.purchase import Attempt, attempt
+from htas.planning.rental.moving import LeastAdded
 from htas.planning.rental.new_machines import ExpectedRental
 
 MAY_BE_REPLACED = frozenset(
@@ -182,7 +183,7 @@ def emptied(
     done: list[tuple[DrainCandidate, list[Move]]] = []
     row_of = rescheduler.sim.table.row_of
     bought = [row_of[name] for name in replacements.nodes if name in row_of]
-    bargained = replace(rescheduler, rentals=rescheduler.rentals.without(bought))
+    bargained = _with_bought_for_nothing(rescheduler, bought)
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
             moves = bargained.empty(candidate, agreed_at=replacements.bought_at(candidate.node.name))
@@ -192,8 +193,19 @@ def emptied(
         is_worth = saved > replacements.price_for(candidate.node.name for candidate in candidates)
         if done and (is_worth or all(candidate.outgoing is not None for candidate, _ in done)):
             branch.commit()
+            rescheduler.held.update(bargained.held.difference(bought))
             return done
     return []
+
+
+def _with_bought_for_nothing(rescheduler: Rescheduler, bought: Sequence[int]) -> Rescheduler:
+    """Who empties nodes where what was bought for that adds nothing: pods went past it to machines of no higher price,
+    which they then held for ever, and it was given back unused.
+    """
+    rentals, held = rescheduler.rentals.without(bought), rescheduler.held.union(bought)
+    judge = LeastAdded(rescheduler.sim, rentals, held)
+    placer = Placer(rescheduler.policy, rescheduler.placer.pools, judge)
+    return replace(rescheduler, rentals=rentals, placer=placer, held=held)
 
 
 class Consolidator:

@@ -30,10 +30,15 @@ def best_fit(problem: PlacementProblem, x: Counts, kinds: Iterable[int]) -> None
 
 def _how_many(problem: PlacementProblem, free: Ints, kind: int) -> Ints:
     """How many more pods of a kind each node takes."""
+    return np.where(problem.allowed[kind], _room_for(problem, free, kind), 0)
+
+
+def _room_for(problem: PlacementProblem, free: Ints, kind: int) -> Ints:
+    """For how many more pods of a kind there is room on each node, whether it takes them or not."""
     request = problem.requests[kind]
     needs = request > 0
-    many = (free[:, needs] // request[needs]).min(axis=1, initial=problem.count[kind])
-    return np.where(problem.allowed[kind], np.maximum(many, 0), 0)
+    many: Ints = (free[:, needs] // request[needs]).min(axis=1, initial=problem.count[kind])
+    return np.maximum(many, 0)
 
 
 def by_importance(problem: PlacementProblem, kinds: Bools) -> list[int]:
@@ -56,11 +61,8 @@ def settle(problem: PlacementProblem, x: Counts, before: Counts, tier: int) -> C
     scale = np.maximum(problem.capacity.max(axis=0, initial=1), 1)
     size = (problem.requests / scale).sum(axis=1)
     for kind in lower[np.lexsort((size[lower], ~problem.yields[lower], problem.tier[lower]))]:
-        request = problem.requests[kind]
-        needs = request > 0
-        most = (free[:, needs] // request[needs]).min(axis=1, initial=problem.count[kind])
-        stay = np.minimum(before[kind], np.maximum(most, 0))
+        stay = np.minimum(before[kind], _room_for(problem, free, kind))
         whole[kind] = stay
-        free -= stay[:, None] * request
+        free -= stay[:, None] * problem.requests[kind]
     best_fit(problem, whole, by_importance(problem, (problem.tier > tier)))
     return whole

@@ -61,6 +61,19 @@ def test_a_replaced_node_is_emptied_where_what_has_come_costs_less(price: float,
     assert (why.get("old") is ProposalReason.CONSOLIDATED) == is_emptied
 
 
+def test_services_go_to_what_was_bought_for_them_and_not_to_what_costs_as_much() -> None:
+    """They went past it to a machine that a job held for ten minutes more, held that for ever, and it was given back."""
+    old = owned_node("old", flavour="large", cpu="8", memory="16Gi")
+    new, other = (owned_node(name, flavour="medium", cpu="8", memory="16Gi") for name in ("new", "other"))
+    came = msgspec.structs.replace(ready_claim(new, 60.0), replaces=("old",), nanos_per_hour=int(0.20 * USD))
+    was = msgspec.structs.replace(ready_claim(old), nanos_per_hour=int(0.40 * USD))
+    beside = msgspec.structs.replace(ready_claim(other), nanos_per_hour=int(0.15 * USD))
+    pods = [*(web(i, "old") for i in range(3)), job_on("other", "job", "1", left_s=600.0)]
+    snapshot = quiet_snapshot([old, new, other], pods, claims=(was, came, beside))
+    made = cleaned(snapshot, consolidating(LARGE, MEDIUM))
+    assert {move.target for move in made.migrate if move.source == "old"} == {"new"}
+
+
 def test_jobs_of_two_nodes_go_to_the_one_machine_that_was_bought_for_both() -> None:
     """Its rental for their sake was paid for when it was bought: 0.50 instead of 2 · 0.40, for ten hours."""
     old = [owned_node(name, flavour="large", cpu="8", memory="16Gi") for name in ("a", "b")]

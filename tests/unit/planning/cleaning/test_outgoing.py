@@ -23,11 +23,14 @@ from htas.planning.cluster.outgoing import (
     outgoing_nodes,
     why_not_repaired,
 )
+from htas.planning.disrupt.search_request import circumstances
+from htas.planning.planner import plan
 from tests.builders import (
     NOW,
     constrained,
     make_flavour,
     make_node,
+    make_pod,
     make_policy,
     make_snapshot,
     owned_node,
@@ -487,3 +490,24 @@ def test_where_too_many_are_unhealthy_a_cheaper_machine_may_take_over_as_ever() 
     assert kept(found) == {"n1": Kept.TOO_MANY_UNHEALTHY, "n2": Kept.TOO_MANY_UNHEALTHY}
     bought = [(each.reason, launch.replaces) for each in found.proposals for launch in each.launches]
     assert bought == [(ProposalReason.CONSOLIDATED, ("n1",))]
+
+
+@pytest.mark.parametrize("sick", [1, 3], ids=["one that is repaired", "more than a fifth, of which none is"])
+def test_pods_go_to_what_is_well_first(sick: int) -> None:
+    """Too many were ill, so that none was replaced, and the best fit sent new pods to these again."""
+    ill = [bearing(DAY, name=f"a{i}", cpu="2", memory="4Gi") for i in range(sick)]
+    well = [owned_node(f"w{i}") for i in range(6 - sick)]
+    policy = repairing()
+    made = plan(
+        make_snapshot([*ill, *well], [make_pod("new")], claims=tuple(map(ready_claim, [*ill, *well]))), policy, NOW
+    )
+    [bind] = made.bind
+    assert bind.node.startswith("w")
+
+
+def test_a_proof_ends_where_a_node_is_well_again() -> None:
+    def now(node: Node) -> str:
+        return circumstances(make_snapshot([node, owned_node("other")]), repairing())
+
+    assert now(bearing(DAY)) != now(OLD)
+    assert now(bearing(DAY)) != now(bearing(60.0)), "it is borne for ten minutes"
