@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from zlib import crc32
 
 from htas.model.nodes import Node
@@ -10,6 +12,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 """A number of 32 bits; of two pods that are Ready the one of the lower goes first, and a pod without it counts as 0."""
 HIGHEST_OF_OURS = -1_000_000_000
 """HTAS's costs are this or lower, so that nobody else's are taken for them."""
+_COST = re.compile(r"0|-?[1-9]\d{0,9}", re.ASCII)
 _SINCE = 1_577_836_800
 """2020-01-01 00:00 UTC, in seconds since 1970."""
 _PERIOD_S = 600
@@ -23,8 +26,15 @@ def cost_on(node: Node) -> int:
     Machines of ten minutes are told apart by their names (600 ways): of equal costs each machine loses pods in turn. On
     a node of 2026-11-28 08:00 UTC it is -1,218,016,000 to -1,218,016,599.
     """
-    age_s = max(0, min(int(node.created_at) - _SINCE, _LONGEST_S))
-    return HIGHEST_OF_OURS - age_s // _PERIOD_S * _PERIOD_S - crc32(node.name.encode()) % _PERIOD_S
+    came_s = max(0, min(int(node.created_at) - _SINCE, _LONGEST_S))
+    return HIGHEST_OF_OURS - came_s // _PERIOD_S * _PERIOD_S - crc32(node.name.encode()) % _PERIOD_S
+
+
+def stated_cost(annotations: Mapping[str, str]) -> int | None:
+    """The API server takes whole numbers of 32 bits alone; whatever else a dump has counts for nothing."""
+    stated = annotations.get(DELETION_COST, "")
+    cost = int(stated) if _COST.fullmatch(stated) else None
+    return cost if cost is not None and -(2**31) <= cost < 2**31 else None
 
 
 def is_ours(cost: int | None) -> bool:

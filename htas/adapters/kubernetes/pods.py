@@ -19,7 +19,7 @@ from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.obstacles import indispensable, obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
-from htas.model.deletion_costs import DELETION_COST
+from htas.model.deletion_costs import stated_cost
 from htas.model.edge import DEFAULT_TARGET, QOS
 from htas.model.migrations import MIGRATION, is_checkpoint
 from htas.model.pods import (
@@ -53,7 +53,6 @@ _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _SHARE = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
 """0.5, 1, and also .5 and 1. as YAML takes them for numbers."""
-_COST = re.compile(r"0|-?[1-9]\d{0,9}", re.ASCII)
 _SAID = re.compile(r"[!-~]+", re.ASCII)
 """Names of owners and images: what can be seen, without spaces."""
 LONGEST_KIND, LONGEST_NAME, LONGEST_IMAGE = 63, 253, 1024
@@ -173,16 +172,9 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         qos=_target(labels, annotations, doubts),
         ready_since=_ready_since(raw),
         gang=_gang(labels, annotations),
-        deletion_cost=_deletion_cost(annotations),
+        deletion_cost=stated_cost(annotations),
         prefers_apart=_prefers_apart(spec),
     )
-
-
-def _deletion_cost(annotations: Mapping[str, str]) -> int | None:
-    """The API server takes whole numbers of 32 bits alone; whatever else a dump has counts for nothing."""
-    stated = annotations.get(DELETION_COST, "")
-    cost = int(stated) if _COST.fullmatch(stated) else None
-    return cost if cost is not None and -(2**31) <= cost < 2**31 else None
 
 
 def _prefers_apart(spec: wire.PodSpec) -> bool:

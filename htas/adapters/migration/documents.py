@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from htas.adapters.controllers import kind_and_group
-from htas.model.deletion_costs import DELETION_COST, is_ours
+from htas.model.deletion_costs import DELETION_COST, is_ours, stated_cost
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState, is_checkpoint
 from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF
@@ -272,7 +272,7 @@ def _twin(source: Json, record: MigrationRecord, spec: Json) -> Json:
     given = {MOVE: msgspec.json.encode(origin(source)).decode()}
     kept = {key: value for key, value in spec.items() if key not in NO_TWINS}
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != MIGRATION}
-    if _is_of_the_node(annotations.get(DELETION_COST)):
+    if is_ours(stated_cost(annotations)):  # it tells of the machine that the twin is not on
         del annotations[DELETION_COST]
     return {
         "apiVersion": "v1",
@@ -285,14 +285,6 @@ def _twin(source: Json, record: MigrationRecord, spec: Json) -> Json:
         },
         "spec": {**kept, "nodeName": record.target},
     }
-
-
-def _is_of_the_node(cost: str | None) -> bool:
-    """Whether HTAS wrote a deletion cost as it bound the source: it tells of the machine that the twin is not on."""
-    try:
-        return cost is not None and is_ours(int(cost))
-    except ValueError:
-        return False
 
 
 def settled(record: MigrationRecord) -> Json:

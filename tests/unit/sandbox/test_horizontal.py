@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -79,17 +80,20 @@ def test_requests_to_nobody_are_a_mistake() -> None:
         World().load(Workload("w", (), loads=(Load(0.0, "default", "nobody", 1.0),)))
 
 
+def left_as_it_shrinks(world: World) -> Iterator[list[str]]:
+    """The pods of web that are left with four replicas, and one fewer each time."""
+    for replicas in (4, 3, 2, 1):
+        world.cluster.rescale(Rescale(0, "default", "web", replicas))
+        yield sorted(pods(world))
+
+
 def test_a_replicaset_gives_up_pods_without_a_node_then_crowded_ones_then_younger_ones() -> None:
     world = world_of(web(5, ControllerKind.REPLICA_SET))
     known = pods(world)
     for name, node in {"web-1": "a", "web-2": "b", "web-3": "b", "web-4": "a"}.items():
         world.cluster.bind(known[name], node)
         wait(world, 5)
-    left = []
-    for replicas in (4, 3, 2, 1):
-        world.cluster.rescale(Rescale(0, "default", "web", replicas))
-        left.append(sorted(pods(world)))
-    assert left == [
+    assert list(left_as_it_shrinks(world)) == [
         ["web-1", "web-2", "web-3", "web-4"],
         ["web-1", "web-2", "web-3"],
         ["web-1", "web-2"],
@@ -109,11 +113,7 @@ def test_a_replicaset_gives_up_the_pods_of_the_lowest_deletion_cost_before_crowd
     }.items():
         world.cluster.bind(known[name], node, cost)
         wait(world, 5)
-    left = []
-    for replicas in (4, 3, 2, 1):
-        world.cluster.rescale(Rescale(0, "default", "web", replicas))
-        left.append(sorted(pods(world)))
-    assert left == [
+    assert list(left_as_it_shrinks(world)) == [
         ["web-1", "web-2", "web-3", "web-4"],
         ["web-2", "web-3", "web-4"],
         ["web-3", "web-4"],

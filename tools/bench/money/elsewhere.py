@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,24 +18,22 @@ from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
-from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task, Workload
-from tools.bench.money.scenes import GIB, HOUR_S, MINUTE_S, Family, Scene, job, poisson, service
+from tools.bench.money.scenes import (
+    GIB,
+    HOUR_S,
+    MINUTE_S,
+    Family,
+    Scene,
+    closing,
+    in_turn,
+    job,
+    of_app,
+    poisson,
+    service,
+)
 
 DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET
-_Event = TypeVar("_Event", Arrival, Rescale)
-
-
-def _in_turn(events: Iterable[_Event]) -> tuple[_Event, ...]:
-    return tuple(sorted(events, key=lambda each: each.at_s))
-
-
-def _of_app(name: str) -> LabelSelector:
-    return LabelSelector((Requirement("app", Operator.IN, (name,)),))
-
-
-def _closing(at_s: float) -> Arrival:
-    return Arrival(at_s, job("closing", 100, 0.2, 60.0, states=None))
 
 
 def _flavours(
@@ -179,7 +177,7 @@ def _hpc_arrays(seed: int) -> Scene:
         cpu_m, gib = random.choice((1000, 4000, 8000)), random.choice((2.0, 8.0, 30.0))
         task = job(f"user-{number}", cpu_m, gib, random.uniform(5, 120) * MINUTE_S, states=_stated(random))
         arrivals.append(Arrival(at_s, task))
-    return Scene(Workload("hpc-arrays", _in_turn(arrivals)), aws_like(), startup_s=90.0)
+    return Scene(Workload("hpc-arrays", in_turn(arrivals)), aws_like(), startup_s=90.0)
 
 
 # Airflow.
@@ -216,8 +214,8 @@ def _airflow_trees(seed: int) -> Scene:
             tree = list(_tree(Random(f"{seed}/{dag}/{shape}"), f"dag{chr(97 + dag)}", at_s, depth))
             arrivals += [_lengthened(random, each, int(at_s)) for each in tree]
             at_s += every_s
-    arrivals.append(_closing(9 * HOUR_S))
-    return Scene(Workload("airflow-trees", _in_turn(arrivals)), hetzner_like(), startup_s=45.0)
+    arrivals.append(closing(9 * HOUR_S))
+    return Scene(Workload("airflow-trees", in_turn(arrivals)), hetzner_like(), startup_s=45.0)
 
 
 def _lengthened(random: Random, each: Arrival, run: int) -> Arrival:
@@ -253,11 +251,11 @@ def _store(random: Random, number: int) -> tuple[Arrival, Budget]:
     """Four caches, and then databases; no two pods of one on one node."""
     is_cache = number < 4
     name = f"{'redis' if is_cache else 'pg'}-{chr(97 + number)}"
-    apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, _of_app(name)),))
+    apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
     gib = random.choice((6.0, 12.0, 24.0)) if is_cache else random.choice((4.0, 8.0))
     task = service(name, 500 if is_cache else 1500, gib, apart)
     arrival = Arrival(number, task, STATEFUL, 3 if is_cache else 2)
-    return arrival, Budget("default", name, _of_app(name), 2 if is_cache else 1)
+    return arrival, Budget("default", name, of_app(name), 2 if is_cache else 1)
 
 
 def _traffic(half_hour: int) -> float:
@@ -308,11 +306,11 @@ def _weekly_micro(seed: int) -> Scene:
         most = least + random.randint(2, 9)
         task = service(name, random.choice((100, 250, 500)), random.choice((0.3, 0.75, 1.5)))
         arrivals.append(Arrival(60.0 + number, task, DEPLOYED, least))
-        budgets.append(Budget("default", name, _of_app(name), least - 1))
+        budgets.append(Budget("default", name, of_app(name), least - 1))
         rescales += _rescaled(random, name, least, most)
     arrivals += _pushed(random)
-    arrivals.append(_closing(until_s))
-    work = Workload("weekly-micro", _in_turn(arrivals), _in_turn(rescales), budgets=tuple(budgets))
+    arrivals.append(closing(until_s))
+    work = Workload("weekly-micro", in_turn(arrivals), in_turn(rescales), budgets=tuple(budgets))
     return Scene(work, ovh_like(), startup_s=150.0)
 
 
@@ -327,9 +325,9 @@ def _streams_and_huge(seed: int) -> Scene:
     """
     random, until_s = Random(f"streams-and-huge/{seed}"), 16 * HOUR_S
     arrivals, rescales, budgets = list[Arrival](), list[Rescale](), list[Budget]()
-    kafka = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, _of_app("kafka")),))
+    kafka = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app("kafka")),))
     arrivals.append(Arrival(0.0, service("kafka", 1000, 6.0, kafka), STATEFUL, 3))
-    budgets.append(Budget("default", "kafka", _of_app("kafka"), 2))
+    budgets.append(Budget("default", "kafka", of_app("kafka"), 2))
     for number in range(8):
         name, least = f"flink-{chr(97 + number)}", random.randint(1, 4)
         stream = service(name, random.choice((500, 1000, 2000)), random.choice((2.0, 4.0, 8.0)))
@@ -346,8 +344,8 @@ def _streams_and_huge(seed: int) -> Scene:
         arrivals.append(Arrival(random.uniform(0.5, 13) * HOUR_S, task))
     for number, at_s in enumerate(poisson(random, lambda _: 1 / 1200, 600.0, until_s)):
         arrivals.append(Arrival(at_s, job(f"compact-{number}", 500, 2.0, random.uniform(60, 900), states=None)))
-    arrivals.append(_closing(until_s))
-    work = Workload("streams-and-huge", _in_turn(arrivals), _in_turn(rescales), budgets=tuple(budgets))
+    arrivals.append(closing(until_s))
+    work = Workload("streams-and-huge", in_turn(arrivals), in_turn(rescales), budgets=tuple(budgets))
     return Scene(work, bargain_like(), startup_s=400.0)
 
 
@@ -398,8 +396,8 @@ def _borg_mix(seed: int) -> Scene:
 
     for number, at_s in enumerate(poisson(random, batches_per_s, 300.0, 11 * HOUR_S)):
         arrivals += _batch(random, number, at_s, 0.3 if at_s < until_s / 2 else 0.7)
-    arrivals.append(_closing(until_s))
-    return Scene(Workload("borg-mix", _in_turn(arrivals), _in_turn(rescales)), azure_like(), startup_s=200.0)
+    arrivals.append(closing(until_s))
+    return Scene(Workload("borg-mix", in_turn(arrivals), in_turn(rescales)), azure_like(), startup_s=200.0)
 
 
 ELSEWHERE = (

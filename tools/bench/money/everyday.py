@@ -7,10 +7,10 @@ in two of them alone, and in one of these wrongly: few people's jobs state it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +18,6 @@ from htas.model.constraints import Constraints, PodAffinityTerm, SpreadConstrain
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
-from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
     GIB,
@@ -26,7 +25,10 @@ from tools.bench.money.scenes import (
     MINUTE_S,
     Family,
     Scene,
+    closing,
+    in_turn,
     job,
+    of_app,
     paper_prices,
     poisson,
     service,
@@ -37,20 +39,6 @@ from tools.bench.money.scenes import (
 START_S = 120.0
 DEPLOYED = ControllerKind.REPLICA_SET
 _unstated = partial(job, states=None)
-_Event = TypeVar("_Event", Arrival, Rescale, Load)
-
-
-def _in_turn(events: Iterable[_Event]) -> tuple[_Event, ...]:
-    return tuple(sorted(events, key=lambda each: each.at_s))
-
-
-def _of_app(name: str) -> LabelSelector:
-    return LabelSelector((Requirement("app", Operator.IN, (name,)),))
-
-
-def _closing(at_s: float) -> Arrival:
-    """A short job in the end, so that what services do until then is billed with every contender alike."""
-    return Arrival(at_s, _unstated("closing", 100, 0.2, 60.0))
 
 
 # CI.
@@ -103,8 +91,8 @@ def _ci_bursts(seed: int) -> Scene:
                 task = _unstated(f"ci-{stage.name}-{number}", stage.cpu_m, stage.gib, runs_s)
                 arrivals.append(Arrival(when, task))
             when += stage.next_after_s
-    arrivals.append(_closing(max(each.at_s for each in arrivals) + 4 * HOUR_S))
-    return Scene(Workload("ci-bursts", _in_turn(arrivals)), paper_prices(), startup_s=90.0)
+    arrivals.append(closing(max(each.at_s for each in arrivals) + 4 * HOUR_S))
+    return Scene(Workload("ci-bursts", in_turn(arrivals)), paper_prices(), startup_s=90.0)
 
 
 # Data by night.
@@ -157,8 +145,8 @@ def _etl_night(seed: int) -> Scene:
     arrivals += _step(random, at_s, _Step("aggregate", 30, 60, 500, 2.0, 200, 900))
     at_s += 25 * MINUTE_S
     arrivals += _step(random, at_s, _Step("report", 12, 60, 200, 0.7, 30, 180))
-    arrivals.append(_closing(at_s + 2 * HOUR_S))
-    return Scene(Workload("etl-night", _in_turn(arrivals)), paper_prices(), startup_s=START_S)
+    arrivals.append(closing(at_s + 2 * HOUR_S))
+    return Scene(Workload("etl-night", in_turn(arrivals)), paper_prices(), startup_s=START_S)
 
 
 # Services.
@@ -187,14 +175,12 @@ def _web_hpa(seed: int) -> Scene:
         task = service(name, random.choice((200, 300, 500)), random.choice((0.4, 0.8, 1.5)))
         arrivals.append(Arrival(5.0 * number, task, DEPLOYED, least))
         scalers.append(HorizontalScaler("default", name, 100.0, 0.7, least, 14, is_saturating=True))
-        budgets.append(Budget("default", name, _of_app(name), least - 1))
+        budgets.append(Budget("default", name, of_app(name), least - 1))
         loads += _traffic(random, name, until_s)
     for tick in range(24):
         arrivals.append(Arrival(900.0 * tick + 30, _unstated(f"cron-{tick}", 300, 0.5, random.uniform(30, 240))))
-    arrivals.append(_closing(until_s))
-    work = Workload(
-        "web-hpa", _in_turn(arrivals), budgets=tuple(budgets), scalers=tuple(scalers), loads=_in_turn(loads)
-    )
+    arrivals.append(closing(until_s))
+    work = Workload("web-hpa", in_turn(arrivals), budgets=tuple(budgets), scalers=tuple(scalers), loads=in_turn(loads))
     return Scene(work, paper_prices(), startup_s=START_S)
 
 
@@ -220,7 +206,7 @@ def _rolling_deploys(seed: int) -> Scene:
     for number in range(14):
         app, cpu_m, gib = f"svc-{number}", random.choice((100, 250, 500, 1000)), random.choice((0.3, 0.7, 1.5, 3.0))
         replicas = random.randint(2, 8)
-        budgets.append(Budget("default", app, _of_app(app), max(1, replicas - max(1, replicas // 4))))
+        budgets.append(Budget("default", app, of_app(app), max(1, replicas - max(1, replicas // 4))))
         version, at_s, old = 0, random.uniform(0, 120), ""
         while at_s < until_s:
             labels = {"app": app, "version": str(version)}
@@ -232,8 +218,8 @@ def _rolling_deploys(seed: int) -> Scene:
                     cpu_m = max(100, round(cpu_m * random.choice((0.5, 1.5)) / 50) * 50)
             old, version = task.name, version + 1
             at_s += random.uniform(0.8, 2.5) * HOUR_S
-    arrivals.append(_closing(until_s + 600))
-    work = Workload("rolling-deploys", _in_turn(arrivals), _in_turn(rescales), budgets=tuple(budgets))
+    arrivals.append(closing(until_s + 600))
+    work = Workload("rolling-deploys", in_turn(arrivals), in_turn(rescales), budgets=tuple(budgets))
     return Scene(work, paper_prices(), startup_s=START_S)
 
 
@@ -246,12 +232,12 @@ def _spread_ha(seed: int) -> Scene:
     arrivals, rescales = list[Arrival](), list[Rescale]()
     for number in range(4):
         name = f"db-{number}"
-        apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, _of_app(name)),))
+        apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
         task = service(name, random.choice((500, 1000)), random.choice((2.0, 4.0)), apart)
         arrivals.append(Arrival(5.0 * number, task, ControllerKind.STATEFUL_SET, 3))
     for number in range(6):
         name = f"web-{number}"
-        spread = Constraints(spread=(SpreadConstraint(HOSTNAME_LABEL, 1, _of_app(name)),))
+        spread = Constraints(spread=(SpreadConstraint(HOSTNAME_LABEL, 1, of_app(name)),))
         task = service(name, random.choice((100, 250, 500)), random.choice((0.3, 0.8, 1.5)), spread)
         least = random.randint(2, 5)
         arrivals.append(Arrival(30.0 + 5 * number, task, DEPLOYED, least))
@@ -261,7 +247,7 @@ def _spread_ha(seed: int) -> Scene:
     for number, at_s in enumerate(poisson(random, lambda _: 1 / 180, 600.0, until_s), 1):
         cpu_m, gib = random.choice((200, 500, 1000)), random.choice((0.5, 1.0, 2.0))
         arrivals.append(Arrival(at_s, _unstated(f"task-{number}", cpu_m, gib, random.uniform(60, 1500))))
-    return Scene(Workload("spread-ha", _in_turn(arrivals), _in_turn(rescales)), paper_prices(), startup_s=START_S)
+    return Scene(Workload("spread-ha", in_turn(arrivals), in_turn(rescales)), paper_prices(), startup_s=START_S)
 
 
 # GPUs.
@@ -289,7 +275,7 @@ def _ml_notebooks(seed: int) -> Scene:
         arrivals.append(Arrival(comes_s, notebook, ControllerKind.STATEFUL_SET))
         stays_h = random.choice((random.uniform(0.5, 3), random.uniform(4, 10)))
         rescales.append(Rescale(comes_s + stays_h * HOUR_S, "default", notebook.name, 0))
-    return Scene(Workload("ml-notebooks", _in_turn(arrivals), _in_turn(rescales)), trace_prices(), startup_s=180.0)
+    return Scene(Workload("ml-notebooks", in_turn(arrivals), in_turn(rescales)), trace_prices(), startup_s=180.0)
 
 
 # Prices, crons, and what is stated wrongly.
@@ -335,7 +321,7 @@ def _odd_prices(seed: int) -> Scene:
     for number, at_s in enumerate(poisson(random, rate, 600.0, 5 * HOUR_S), 1):
         runs_s, cpu_m, gib = random.uniform(180, 3000), random.choice((500, 1000, 2000)), random.choice((1.0, 2.0, 6.0))
         arrivals.append(Arrival(at_s, job(f"job-{number}", cpu_m, gib, runs_s, rounded_to_s=60.0)))
-    return Scene(Workload("odd-prices", _in_turn(arrivals), _in_turn(rescales)), odd_price_list(), startup_s=240.0)
+    return Scene(Workload("odd-prices", in_turn(arrivals), in_turn(rescales)), odd_price_list(), startup_s=240.0)
 
 
 def _cron_minutes(seed: int) -> Scene:
@@ -367,7 +353,7 @@ def _cron_minutes(seed: int) -> Scene:
         for part in range(6) if minute % 15 == 0 else ():
             at_s = minute * MINUTE_S + random.uniform(0, 3)
             arrivals.append(Arrival(at_s, _unstated(f"quarter-{minute}{part}", 500, 1.0, random.uniform(60, 200))))
-    return Scene(Workload("cron-minutes", _in_turn(arrivals)), paper_prices(), startup_s=START_S)
+    return Scene(Workload("cron-minutes", in_turn(arrivals)), paper_prices(), startup_s=START_S)
 
 
 def _misstated(seed: int) -> Scene:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 import msgspec
 
@@ -17,10 +18,12 @@ from htas.model.constraints import UNCONSTRAINED, Constraints
 from htas.model.flavours import Catalogue
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
+from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
-from htas.sandbox.workload import Arrival, Task, Workload
+from htas.sandbox.workload import Arrival, Load, Rescale, Task, Workload
 
 GIB, MINUTE_S, HOUR_S = 2**30, 60.0, 3600.0
+_Event = TypeVar("_Event", Arrival, Rescale, Load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +85,16 @@ def jobs(random: Random, rate_per_s: float, until_s: float, draw: Callable[[Rand
     """Jobs as a Poisson process, from the second minute on."""
     instants = poisson(random, lambda _: rate_per_s, 120.0, until_s)
     return [Arrival(at_s, draw(random, f"job-{n:04d}")) for n, at_s in enumerate(instants, 1) if at_s < until_s]
+
+
+def in_turn(events: Iterable[_Event]) -> tuple[_Event, ...]:
+    return tuple(sorted(events, key=lambda each: each.at_s))
+
+
+def of_app(name: str) -> LabelSelector:
+    return LabelSelector((Requirement("app", Operator.IN, (name,)),))
+
+
+def closing(at_s: float) -> Arrival:
+    """A short job in the end, so that what services do until then is billed with every contender alike."""
+    return Arrival(at_s, job("closing", 100, 0.2, 60.0, states=None))
