@@ -39,7 +39,11 @@ def score(offer: Offer, demands: Sequence[Demand], unit: Unit) -> float:
 
     Work that asks for neither cpu nor memory is counted by pods. A free machine scores infinitely well.
     """
-    used = trial_fill(offer, demands)
+    return score_of_use(offer, trial_fill(offer, demands), unit)
+
+
+def score_of_use(offer: Offer, used: Sequence[float], unit: Unit) -> float:
+    """Score of one machine of which so much is used, by resource."""
     weights = offer.group.cpu_weight, offer.group.memory_weight
     usage = weights[0] * used[CPU_ROW] / unit.cpu_m + weights[1] * used[MEMORY_ROW] / unit.memory_bytes
     if usage == 0:

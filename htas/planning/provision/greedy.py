@@ -22,7 +22,7 @@ from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.parts import Floats, Part, parts_of
-from htas.planning.provision.steady import worth_when_full
+from htas.planning.provision.steady import NOT_STEADY, Steady, worth_in_turn, worth_when_full
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class GreedyProvisioner:
         offers: Sequence[Offer],
         allowance: Allowance,
         placer: Placer,
-        steady: Sequence[Demand] = (),
+        steady: Steady = NOT_STEADY,
     ) -> None:
         self.sim = sim
         self.placer = placer
@@ -70,8 +70,9 @@ class GreedyProvisioner:
         self.allowance = allowance
         self.batches: list[Batch] = []
         self._unit = Unit.of(policy.catalogue)
-        self._steady = tuple(steady)
+        self._steady = steady
         self._worth: dict[tuple[str, str], float] = {}
+        self._lasting: dict[tuple[str, str], float] = {}
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
         self._mark = len(sim.log)
@@ -86,8 +87,15 @@ class GreedyProvisioner:
         """The score of a machine once work that comes steadily has filled it; 0: no such work comes."""
         kind = offer.group.name, offer.flavour.name
         if kind not in self._worth:
-            self._worth[kind] = worth_when_full(offer, self._steady, self._unit)
+            self._worth[kind] = worth_when_full(offer, self._steady.at_once, self._unit)
         return self._worth[kind]
+
+    def lasting(self, offer: Offer) -> float:
+        """The score of a machine that stays as full as the batch work there is keeps it; 0: none comes steadily."""
+        kind = offer.group.name, offer.flavour.name
+        if kind not in self._lasting:
+            self._lasting[kind] = worth_in_turn(offer, self._steady, self._unit)
+        return self._lasting[kind]
 
     def add(self, offer: Offer, count: int) -> range:
         """Add machines of an offer, counted against the limits."""
@@ -251,7 +259,7 @@ class GreedyProvisioner:
             self._use_what_opened(part)
 
     def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
-        """The best score; then the lower price, the emptier zone, the name. See AS_GOOD for work that is still to come.
+        """The best score; then what lasts, the lower price, the emptier zone, the name. See AS_GOOD for work to come.
 
         Offers are looked at from the highest score they could have down to where none could be as good any more: of
         2,000 flavours a trial fills a few dozen.
@@ -275,10 +283,18 @@ class GreedyProvisioner:
             if scores[kind][1] > 0:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
+        near = [(now, ever, part.offers[i], i) for (now, ever), i in found if ever >= AS_GOOD * best]
+        lasts = AS_GOOD * max((self.lasting(offer) for _, _, offer, _ in near), default=0.0)
         ranks = [
-            (-now if now >= AS_GOOD * best else 0.0, part.offers[i].price, -ever, self._zone(part.offers[i]), i)
-            for (now, ever), i in found
-            if ever >= AS_GOOD * best
+            (
+                -now if now >= AS_GOOD * best else 0.0,
+                self.lasting(offer) < lasts,
+                offer.price,
+                -ever,
+                self._zone(offer),
+                i,
+            )
+            for now, ever, offer, i in near
         ]
         return part.offers[min(ranks)[-1]] if ranks else None
 

@@ -19,6 +19,7 @@ from htas.planning.provision.limits import Allowance
 from htas.planning.provision.nearest import obstacle
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.refusing import refused_by_all, zones_missing
+from htas.planning.provision.steady import NOT_STEADY, Steady
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
@@ -48,7 +49,7 @@ def purchase(
     demands: Sequence[Demand],
     placer: Placer,
     expected: Sequence[Demand] = (),
-    steady: Sequence[Demand] = (),
+    steady: Steady = NOT_STEADY,
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
@@ -63,7 +64,8 @@ def purchase(
     is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
     if not is_small and not expected and not any(demand.count for demand in demands):
         return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
-    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected, *steady)])
+    known = [demand.cls for demand in (*demands, *expected, *steady.at_once)]
+    offers = offers_of(sim, policy, snapshot, [*known, *steady.there])
     chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
         chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)
@@ -84,7 +86,7 @@ def _chosen(
     demands: Sequence[Demand],
     placer: Placer,
     offers: Sequence[Offer],
-    steady: Sequence[Demand],
+    steady: Steady,
 ) -> Attempt:
     """The better of the greedy's way and the cheapest mix's, where a group asks for that."""
     greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
@@ -128,7 +130,7 @@ def attempt(
     offers: Sequence[Offer],
     hints: Sequence[FilledMachine] = (),
     mix: ExpectedRental | None = None,
-    steady: Sequence[Demand] = (),
+    steady: Steady = NOT_STEADY,
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)

@@ -20,7 +20,7 @@ from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
 from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
-from htas.planning.provision.steady import steady_work
+from htas.planning.provision.steady import NOT_STEADY, steady_work
 from htas.planning.rental.lengthening import NO_BARGAIN, Lengthening, in_words
 
 
@@ -56,7 +56,7 @@ def buy(
     there = simulated.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
-    steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else ()
+    steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else NOT_STEADY
     scale_up.is_for_more = bool(ahead_of_need or steady)
     closed = ClosedNodes(simulated)
     scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)

@@ -13,7 +13,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTer
 from htas.model.nodes import INSTANCE_TYPE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
-from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
+from htas.model.policy import Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
@@ -713,121 +713,6 @@ def test_a_claims_id_is_a_label_and_a_host_name_whatever_cluster_and_group_are_c
     assert len(found) == 63
     assert claim_id(policy, make_snapshot(), "g" * 30, 1) != found
     assert "--" not in claim_id(policy, make_snapshot(), "g" * 21 + "-x", 0)
-
-
-def come(ages_s: list[float]) -> list[Pod]:
-    """A job waits; others like it came so long ago, and run on a node that is full."""
-    there = [running(make_job(f"j{age}", 600, memory="300Mi", created_at=NOW - age), "full", age) for age in ages_s]
-    return [*there, make_job("waits", 600, memory="300Mi")]
-
-
-FULL = make_node("full", "4", "4Gi", pods=4)
-
-
-def test_a_job_that_comes_alone_gets_the_smallest_machine() -> None:
-    assert bought(planned(come([310.0, 320.0, 330.0, 340.0]), nodes=[FULL])) == {"t3.xsmall": 1}
-
-
-def test_where_work_comes_steadily_none_is_bought_that_is_dear_for_its_size() -> None:
-    """Of a t3.xsmall a GiB costs 15 % more, and a tenth of each m3.xsmall stays empty; the next jobs fill the rest."""
-    steadily = come([100.0, 70.0, 40.0, 20.0])
-    assert set(bought(planned(steadily, make_policy(look_ahead_s=120.0), nodes=[FULL]))) == {"m3.small"}
-
-
-def test_a_larger_machine_counts_with_as_much_steady_work_as_will_run_at_one_time() -> None:
-    """Twelve jobs of ten minutes in two: 60 at a time, of 2 GiB each. They fill eight of the smaller machines, and
-    little more than half of the larger one, which costs less a GiB only when it is full.
-    """
-    fitting, huge = make_flavour("fitting", "8", "16Gi", "0.40"), make_flavour("huge", "96", "210Gi", "4.0")
-    ages = [float(age) for age in range(5, 120, 10)]
-    there = [running(make_job(f"j{age}", 600, memory="2Gi", created_at=NOW - age), "full", age) for age in ages]
-    policy = make_policy(flavours=[fitting, huge], look_ahead_s=120.0)
-    waits = make_job("waits", 600, memory="2Gi")
-    result = planned([*there, waits], policy, nodes=[make_node("full", "8", "24Gi", pods=12)])
-    assert bought(result) == {"fitting": 1}
-
-
-def test_no_larger_machine_is_bought_on_faith_for_a_hundredth() -> None:
-    """Two jobs of 4 GiB fill an m1.medium, which is 0.1 % cheaper a GiB than an m3.small. It is bought for two that wait;
-    for one, and the six that are still to come, machines are bought that each give back alone.
-    """
-    ages = [float(age) for age in range(5, 120, 10)]
-    came = [make_job(f"j{age}", 600, cpu="1", memory="4Gi", created_at=NOW - age) for age in ages]
-    there = [running(job, "full", age) for job, age in zip(came, ages, strict=True)]
-    policy, nodes = make_policy(look_ahead_s=120.0), [make_node("full", "12", "48Gi", pods=12)]
-    waiting = [make_job(name, 600, cpu="1", memory="4Gi") for name in ("waits", "waits-too")]
-    assert bought(planned([*there, waiting[0]], policy, nodes=nodes)) == {"m3.small": 7}
-    assert bought(planned([*there, *waiting], policy, nodes=nodes)) == {"m1.medium": 1, "m3.small": 6}
-
-
-def test_without_looking_ahead_nothing_is_steady_and_what_waits_is_bought_for() -> None:
-    """As in the paper, whatever came before (Algorithm 3)."""
-    steadily = come([100.0, 70.0, 40.0, 20.0])
-    policy = make_policy(look_ahead_s=0.0, cycles=Cycles(autoscaling_s=120.0))
-    assert bought(planned(steadily, policy, nodes=[FULL])) == {"t3.xsmall": 1}
-
-
-def test_a_burst_is_no_steady_work() -> None:
-    assert bought(planned(come([20.0, 19.0, 18.0, 17.0]), nodes=[FULL])) == {"t3.xsmall": 1}
-
-
-def service(number: int, age_s: float, **fields: Any) -> Pod:
-    owner = Owner("ReplicaSet", f"web-{number}-5d8", f"uid-{number}", 1)
-    template = f"Deployment/web-{number}"
-    fields = {"memory": "400Mi", "created_at": NOW - age_s, "owner": owner, "template": template, **fields}
-    return make_pod(fields.pop("name", f"web-{number}-{age_s:g}"), **fields)
-
-
-def full_of(pods: list[Pod]) -> list[Any]:
-    return [make_node("full", "4", "4Gi", pods=len(pods))] if pods else []
-
-
-@pytest.mark.parametrize(
-    ("there", "want"),
-    [
-        pytest.param(
-            [service(i, 700.0 * (i + 1)) for i in range(4)], "m3.xsmall", id="a service every quarter of an hour"
-        ),
-        pytest.param([service(i, 700.0 * (i + 1)) for i in range(2)], "t3.xsmall", id="two services in the hour"),
-        pytest.param([service(0, 700.0 * (i + 1)) for i in range(4)], "t3.xsmall", id="four pods of one service"),
-        pytest.param([service(i, 30.0 + i) for i in range(8)], "t3.xsmall", id="eight services deployed at once"),
-        pytest.param(
-            [pod for i in range(4) for pod in (service(i, 9000.0), service(i, 700.0 * (i + 1)))],
-            "t3.xsmall",
-            id="four services that have been there, being rolled out",
-        ),
-        pytest.param(
-            [service(i, 700.0 * (i + 1), owner=None, template="") for i in range(4)],
-            "m3.xsmall",
-            id="pods without a controller",
-        ),
-    ],
-)
-def test_services_of_the_last_hour_tell_what_the_next_ones_need(there: list[Pod], want: str) -> None:
-    pods = [*(running(pod, "full") for pod in there), service(9, 10.0, name="waits")]
-    assert bought(planned(pods, nodes=full_of(there))) == {want: 1}
-
-
-def test_a_rollout_does_not_flip_the_purchase() -> None:
-    """Forty pods are forty, and no more follow: the machines are those that are cheapest for forty."""
-    owner = Owner("ReplicaSet", "web-5d8", "uid", 40)
-    pods = [
-        make_pod(
-            f"web-{i:02}", "100m", "400Mi", owner=owner, template="Deployment/web", created_at=NOW - 900.0 * (i % 4)
-        )
-        for i in range(40)
-    ]
-    made = planned(pods)
-    others = planned([msgspec.structs.replace(pod, created_at=NOW - 9000.0) for pod in pods])
-    assert made.cost.after_nanos == others.cost.after_nanos
-    assert made.cost.gap < 0.1
-
-
-def test_a_what_if_expects_nothing_more() -> None:
-    """The same cluster as a dump: the jobs in it came steadily, and the purchase is for the one that waits."""
-    steadily = come([100.0, 70.0, 40.0, 20.0])
-    assert bought(planned(steadily, nodes=[FULL])) == {"m3.small": 1}
-    assert bought(planned(steadily, nodes=[FULL], expects_more=False)) == {"t3.xsmall": 1}
 
 
 def test_a_pod_whose_volume_is_there_waits_like_others_whatever_node_the_volume_was_made_for() -> None:
