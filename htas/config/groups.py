@@ -189,6 +189,10 @@ class GroupSetting(LimitsSetting):
 
     name: Name = Field(description="Its own; part of the names of nodes.")
     workload: Workload = Field(default=Workload.ANY, description="service, batch or any: the work it takes.")
+    lends_room: Switch | None = Field(
+        default=None,
+        description="Of services: jobs use free room while none are new. null: true, false on the edge.",
+    )
     flavours: tuple[Text, ...] = Field(
         default=("*",), min_length=1, description="What it may buy: names, * and ? as in a shell. All."
     )
@@ -211,6 +215,13 @@ class GroupSetting(LimitsSetting):
             raise ValueError(f"minNodes ({least}) is greater than maxNodes ({most}); lower it or raise maxNodes")
         return least
 
+    @field_validator("lends_room")
+    @classmethod
+    def _is_for_services(cls, lends_room: bool | None, info: ValidationInfo) -> bool | None:
+        if lends_room is not None and info.data.get("workload") is not Workload.SERVICE:
+            raise ValueError("has an effect with `workload: service` alone; write that or remove it")
+        return lends_room
+
     @field_validator("elastic")
     @classmethod
     def _has_an_effect(cls, elastic: bool, info: ValidationInfo) -> bool:
@@ -218,10 +229,18 @@ class GroupSetting(LimitsSetting):
             raise ValueError("has an effect with `tier: edge` alone: other groups are elastic; write that or remove it")
         return elastic
 
+    @property
+    def _lends_room(self) -> bool:
+        """Machines near the users are kept for what serves these."""
+        if self.lends_room is None:
+            return self.workload is Workload.SERVICE and self.tier is Tier.CLOUD
+        return self.lends_room
+
     def model(self, *, is_simulated: bool) -> NodeGroup:
         """The group as it is planned for; `is_simulated`: of a provider whose nodes are (ProviderSetting)."""
         return self.filled(
             NodeGroup,
+            lends_room=self._lends_room,
             is_elastic=self.elastic or self.tier is Tier.CLOUD,
             limits=self.limits(),
             taints=tuple(taint.model() for taint in self.taints),

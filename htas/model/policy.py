@@ -177,6 +177,8 @@ class NodeGroup(msgspec.Struct, frozen=True):
 
     name: str
     workload: Workload = Workload.ANY
+    lends_room: bool = False
+    """Of a group for services: batch work may go where it has room, while no new services come."""
     flavours: tuple[str, ...] = ("*",)
     min_nodes: int = 0
     limits: Limits = Limits()

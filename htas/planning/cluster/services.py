@@ -1,9 +1,16 @@
-"""Services, as far as their users see them: pods that serve, and those that are missed."""
+"""Services: pods that serve and those that are missed, as far as users see them, and whether new services come."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from htas.model.pods import Pod, WorkKind
 from htas.model.snapshot import ClusterView
+
+NEW_WITHIN_S, TELL_OF_MORE = 3600.0, 2
+"""Services stay, so that they need not come often: two within the hour for which a machine is expected to be held."""
+APART_S = 60.0
+"""Services that come within a minute of each other are begun together, which happens once: they count as one."""
 
 
 def is_served(pod: Pod) -> bool:
@@ -18,3 +25,40 @@ def served(view: ClusterView) -> list[Pod]:
 def services_starting(view: ClusterView) -> dict[str, Pod]:
     """Services with a pod that is on a node and not Ready, and that pod: users miss it already."""
     return {pod.service or "": pod for pod in served(view) if pod.node is not None and pod.ready_since is None}
+
+
+def new_services(pods: Iterable[Pod], now: float) -> list[Pod]:
+    """The oldest pod of each service that has none older than an hour, in the order they came.
+
+    A service counts once, whatever its replicas and rollouts: forty pods of one Deployment are one service.
+    """
+    first: dict[str, Pod] = {}
+    for pod in pods:
+        if pod.kind is WorkKind.SERVICE:
+            service = _deployed_as(pod)
+            oldest = first.setdefault(service, pod)
+            if (pod.created_at, pod.key) < (oldest.created_at, oldest.key):
+                first[service] = pod
+    new = [pod for pod in first.values() if pod.created_at > now - NEW_WITHIN_S]
+    return sorted(new, key=lambda pod: (pod.created_at, pod.key))
+
+
+def _deployed_as(pod: Pod) -> str:
+    """A Deployment over its ReplicaSets, else the controller itself, else the pod alone.
+
+    Unlike `Pod.service`: services of one template of another kind, an operator's, come one by one.
+    """
+    if pod.owner is None:
+        return pod.key
+    is_deployed = pod.template.startswith("Deployment/")
+    return f"{pod.namespace}/{pod.template if is_deployed else f'{pod.owner.kind}/{pod.owner.name}'}"
+
+
+def keep_coming(services: Iterable[Pod]) -> bool:
+    """Whether new services, in the order they came, tell of more: those that come one after the other count as one."""
+    count, last = 0, float("-inf")
+    for pod in services:
+        if pod.created_at >= last + APART_S:
+            count += 1
+        last = pod.created_at
+    return count >= TELL_OF_MORE

@@ -113,6 +113,8 @@ class Placer:
             for kind in WorkKind
             for closed in ({group.name for group in policy.groups if not group.workload.takes(kind)},)
         }
+        lend = {group.name for group in policy.groups if group.lends_room}
+        self._lent = tuple(pool for pool in self.pools if pool.group in lend and not pool.is_coming)
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
         """Place up to `count` pods of a class; returns how many found room."""
@@ -120,11 +122,19 @@ class Placer:
         # Spread and affinity may open a pool again once a later one has taken a pod: then once more around.
         while before < placed < count and (before < 0 or cls.is_dynamic):
             before = placed
-            for pool in self._taken[cls.kind] if cls.is_ours else self.pools:
+            for pool in self._pools_for(sim, cls):
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
         return placed
+
+    def _pools_for(self, sim: Simulation, cls: PodClass) -> Sequence[Pool]:
+        if not cls.is_ours:
+            return self.pools
+        own, lending = self._taken[cls.kind], sim.filter_context.lending
+        if not lending or cls.kind is WorkKind.SERVICE:
+            return own
+        return (*own, *(pool for pool in self._lent if pool.group in lending))
 
     def has_turned_away(self, cls: PodClass) -> bool:
         """Whether a class was refused a node that has room, so far."""

@@ -27,15 +27,12 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.services import keep_coming, new_services
 from htas.planning.place.demand import Demand
 from htas.planning.provision.cost_efficiency import Unit, score, score_of_use
 from htas.planning.provision.look_ahead import is_new_batch, steady_part
 from htas.planning.provision.offers import Offer
 
-SERVICES_WITHIN_S, SERVICES = 3600.0, 2
-"""Services stay, so that they need not come often: four within the hour in which a machine is expected to be held."""
-APART_S = 60.0
-"""Services that come within a minute were begun together, which happens once: they count as one."""
 ENOUGH_TO_TELL = 8
 """Fewer pods say little of how full machines stay."""
 NEARLY_AS_GOOD = 0.95
@@ -74,8 +71,8 @@ def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float
         return Steady()
     pods = [pod for pod in pods if not pod.is_daemon and not pod.twin_of]
     batch = [pod for pod in pods if is_new_batch(pod) and pod.created_at > now - within_s]
-    services = _new_services(pods, now)
-    found = services if _arrivals(services) >= SERVICES else []
+    found = new_services(pods, now)
+    found = found if keep_coming(found) else []
     if steady_part(batch, within_s, now):
         found = [*batch, *found]
     if not found:
@@ -94,37 +91,6 @@ def _at_once(cls: PodClass, came: int, within_s: float) -> int:
     Twelve jobs of 400 s in 120 s: 40 of them. Services stay: as many come once more within the hour.
     """
     return came if cls.kind is WorkKind.SERVICE else max(1, math.ceil(came * cls.run_length_s / within_s))
-
-
-def _new_services(pods: Iterable[Pod], now: float) -> list[Pod]:
-    """The oldest pod of each service that has none older than an hour, in the order they came."""
-    first: dict[str, Pod] = {}
-    for pod in pods:
-        if pod.kind is WorkKind.SERVICE:
-            service = _service_of(pod)
-            oldest = first.setdefault(service, pod)
-            if (pod.created_at, pod.key) < (oldest.created_at, oldest.key):
-                first[service] = pod
-    new = [pod for pod in first.values() if pod.created_at > now - SERVICES_WITHIN_S]
-    return sorted(new, key=lambda pod: (pod.created_at, pod.key))
-
-
-def _service_of(pod: Pod) -> str:
-    """A Deployment over its ReplicaSets, else the controller itself, else the pod alone."""
-    if pod.owner is None:
-        return pod.key
-    is_deployed = pod.template.startswith("Deployment/")
-    return f"{pod.namespace}/{pod.template if is_deployed else f'{pod.owner.kind}/{pod.owner.name}'}"
-
-
-def _arrivals(services: Iterable[Pod]) -> int:
-    """How often services have come, those counted once that came together. They are in the order they came."""
-    count, last = 0, float("-inf")
-    for pod in services:
-        if pod.created_at >= last + APART_S:
-            count += 1
-        last = pod.created_at
-    return count
 
 
 def worth_in_turn(offer: Offer, steady: Steady, unit: Unit) -> float:

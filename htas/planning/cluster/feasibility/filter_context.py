@@ -76,6 +76,8 @@ class FilterContext:
     counts: TopologyCounts
     volumes: VolumeIndex
     policy: Policy
+    lending: frozenset[str] = frozenset()
+    """Groups for services whose nodes take batch work, too (`lending_groups`)."""
     _columns: _Columns[np.bool_] = field(default_factory=lambda: _Columns(np.bool_))
     _amounts: _Columns[np.int64] = field(default_factory=lambda: _Columns(np.int64))
 

@@ -1,5 +1,6 @@
 """HTAS's own filter: each kind of work goes to the node groups that take it (HTAS paper 4).
 
+Groups for services may lend batch work room (`lending.py`).
 It holds for pods that HTAS binds; pods of other schedulers go where those put them. Nodes of no group, or of a group
 the configuration no longer has, are fixed capacity and take every kind.
 """
@@ -13,13 +14,16 @@ import numpy as np
 from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
+from htas.planning.cluster.lending import is_lent
 
 OTHER_WORK = "node(s) were in a node group that does not take"
 
 
 def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
     closed = {group.name for group in context.policy.groups if not group.workload.takes(kind)}
-    return np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
+    lending = context.lending if kind is WorkKind.BATCH else frozenset[str]()
+    nodes = context.table.nodes[rows]
+    return np.array([node.group in closed and not is_lent(node, lending) for node in nodes], dtype=np.bool_)
 
 
 def reason(kind: WorkKind) -> str:

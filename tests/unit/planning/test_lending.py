@@ -1,0 +1,120 @@
+"""Batch work in room that services leave: where, whose, and when not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.plan import Plan
+from htas.model.pods import Owner, Pod
+from htas.model.policy import NodeGroup, Policy, Workload
+from htas.model.reasons import Unplaced
+from htas.planning.planner import plan
+from tests.builders import (
+    NOW,
+    amounts,
+    make_flavour,
+    make_job,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    running,
+)
+
+DAY_S = 86_400.0
+ROOMY = owned_node("roomy", "services", "m3.small", cpu="2", memory="4Gi")
+JOB = make_job("job", 600, cpu="500m", memory="1Gi")
+
+
+def groups(*, lends: bool = True, flavours: tuple[str, ...] = ("*",)) -> tuple[NodeGroup, NodeGroup]:
+    services = NodeGroup("services", Workload.SERVICE, lends_room=lends)
+    return services, NodeGroup("batch", Workload.BATCH, flavours=flavours)
+
+
+def service(name: str, age_s: float) -> Pod:
+    owner = Owner("ReplicaSet", f"{name}-5d8", f"uid-{name}", 1)
+    pod = make_pod(name, "100m", "100Mi", created_at=NOW - age_s, owner=owner, template=f"Deployment/{name}")
+    return running(pod, "roomy", age_s)
+
+
+def planned(pods: list[Pod], policy: Policy | None = None, *nodes: Any, **snapshot: Any) -> Plan:
+    policy = policy or make_policy(groups=groups())
+    return plan(make_snapshot(nodes or (ROOMY,), pods, **snapshot), policy, NOW)
+
+
+def binds(result: Plan) -> dict[str, str]:
+    return {each.pod: each.node for each in result.bind}
+
+
+OLD = service("web", DAY_S)
+
+
+def test_a_job_runs_in_room_that_services_leave() -> None:
+    result = planned([OLD, JOB])
+    assert binds(result) == {"default/job": "roomy"}
+    assert not result.launch
+
+
+def test_a_group_that_does_not_lend_keeps_its_room() -> None:
+    result = planned([OLD, JOB], make_policy(groups=groups(lends=False)))
+    assert not result.bind
+    assert Counter(item.group for item in result.launch) == {"batch": 1}
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "lends"),
+    [
+        pytest.param([DAY_S], True, id="one that has been there"),
+        pytest.param([DAY_S, 600.0], True, id="one new service in the hour"),
+        pytest.param([1500.0, 600.0], False, id="two in the hour: the third would find its room taken"),
+        pytest.param([610.0, 605.0, 600.0], True, id="three deployed in one go"),
+    ],
+)
+def test_room_is_lent_while_no_new_services_keep_coming(ages_s: list[float], lends: bool) -> None:
+    there = [service(f"web-{i}", age_s) for i, age_s in enumerate(ages_s)]
+    assert ("default/job" in binds(planned([*there, JOB]))) is lends
+
+
+def test_a_job_goes_to_its_own_group_first() -> None:
+    """Though it leaves less over on the services' node."""
+    own = owned_node("own", "batch", "m1.medium", cpu="2", memory="8Gi")
+    other = running(make_job("other", 900), "own")
+    assert binds(planned([OLD, other, JOB], None, ROOMY, own)) == {"default/job": "own"}
+
+
+def test_services_do_not_borrow_from_jobs() -> None:
+    own = owned_node("own", "batch", "m3.small", cpu="2", memory="4Gi")
+    waits = make_pod("waits", "100m", "100Mi")
+    result = planned([running(make_job("other", 900), "own"), waits], None, own)
+    assert not result.bind
+    assert {item.group for item in result.launch} == {"services"}
+
+
+def test_nothing_is_bought_for_jobs_in_a_group_that_lends() -> None:
+    """Though only its flavours would hold the job: room that is over is lent, none is made."""
+    policy = make_policy(groups=groups(flavours=("t3.xsmall",)))
+    large = make_job("large", 600, cpu="3", memory="3Gi")
+    result = planned([OLD, large], policy)
+    assert not result.launch
+    assert [waiting.reason for waiting in result.unplaced] == [Unplaced.NO_FLAVOUR_FITS]
+
+
+def test_no_machine_with_gpus_is_lent() -> None:
+    """A training of unknown length would hold it for a day after its notebooks have gone."""
+    gpu = make_flavour("gpu", "8", "32Gi", "2.0", extended={"nvidia.com/gpu": 1})
+    policy = make_policy(groups=groups(), flavours=[gpu])
+    node = owned_node("roomy", "services", "gpu", cpu="8", memory="32Gi", extended={"nvidia.com/gpu": 1})
+    training = make_job("training", 600, requests=amounts("1", "1Gi", 1, **{"nvidia.com/gpu": 1}))
+    assert not planned([OLD, training], policy, node).bind
+    assert not planned([OLD, JOB], policy, node).bind
+
+
+def test_no_job_waits_for_a_services_machine_that_is_on_its_way() -> None:
+    """It would come for services; for the job one of its own comes as soon, and goes when it ends."""
+    starting = msgspec.structs.replace(ROOMY, is_ready=False)
+    result = planned([OLD, JOB], None, starting)
+    assert {item.group for item in result.launch} == {"batch"}
