@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 import msgspec
 
@@ -60,8 +59,8 @@ def machine_node(
     )
 
 
-LEAST_OFFERED, MOST_OFFERED = Fraction(1, 4), Fraction(5, 4)
-"""Shares of its flavour's size between which a node is believed for all that will be bought. A kubelet reserves some
+LEAST_QUARTERS, MOST_QUARTERS = 1, 5
+"""Fourths of its flavour's size between which a node is believed for all that will be bought. A kubelet reserves some
 40 % of a GiB at most; a node that said it had 1,000 cores had 40 pods wait for one machine of four."""
 
 
@@ -74,7 +73,7 @@ def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
     shown = {name for name, _ in allocatable.extended}
     size = flavour.capacity
     return all(name in shown for name, _ in flavour.allocatable.extended) and all(
-        LEAST_OFFERED * whole <= offered <= MOST_OFFERED * whole
+        LEAST_QUARTERS * whole <= 4 * offered <= MOST_QUARTERS * whole
         for offered, whole in (
             (allocatable.cpu_m, size.cpu_m),
             (allocatable.memory_bytes, size.memory_bytes),
