@@ -30,14 +30,6 @@ _BEFORE_THE_QUEUE = tuple(
 _STAMP = "INSERT INTO KEYSPACE.schema_version (name, version, since) VALUES ('htas', ?, ?)"
 
 
-def schema_text(keyspace: str, replication: Mapping[str, int]) -> str:
-    """All statements of the present schema, as an administrator may run them by cqlsh."""
-    stamp = placed(_STAMP, keyspace).replace("?, ?", f"{len(MIGRATIONS)}, toTimestamp(now())")
-    steps = [VERSION_TABLE, *(step for steps in MIGRATIONS for step in steps)]
-    statements = [_creation(keyspace, replication), *(placed(step, keyspace) for step in steps), stamp]
-    return "".join(f"{statement};\n" for statement in statements)
-
-
 def version_of(session: Session) -> int | None:
     """The version of the keyspace's schema, 0 where it is half made, None where there is none.
 
