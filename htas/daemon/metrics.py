@@ -5,7 +5,7 @@ Counters and histograms are written as things happen; the state of the cluster i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
@@ -38,12 +38,10 @@ class Metrics:
         self.state = StateCollector(self.registry)
         self.store = StoreMetrics(self.registry)
         self.searches = SearchMetrics(self.registry)
-        self._asked: dict[str, Launch] = {}
-        """Launches that the cloud has not answered: it does so after the cycle that asked."""
-        self._awaited: set[str] = set()
-        self._groups: dict[str, str] = {}
-        """The group of each claim, as the last cycle saw it."""
         make = self.registry
+        self._machines, self._moves = _Machines(make), _Moves(make)
+        self._api_server = _Calls("htas_apiserver", "Calls to the API server.", ["method"], make)
+        self._cloud = _Calls("htas_cloud", "Calls to the cloud.", ["service", "method"], make)
         info = Gauge("htas_build_info", "Always 1; the version that runs.", ["version"], registry=make)
         info.labels(htas.__version__).set(1)
         self._leader = Gauge("htas_leader", "1 while this daemon leads.", registry=make)
@@ -55,41 +53,8 @@ class Metrics:
             "htas_cycle_duration_seconds", "A whole cycle.", ["part"], buckets=SECONDS, registry=make
         )
         self._actions = Counter("htas_actions_total", "What was done.", ["verb", "status"], registry=make)
-        self._bought = Counter("htas_nodes_bought_total", "Machines bought.", ["group", "flavour"], registry=make)
-        self._released = Counter("htas_nodes_released_total", "Machines released.", ["group", "reason"], registry=make)
-        self._saved = Counter(
-            "htas_released_cost_per_hour_total", "Hourly prices of machines that cleaning released.", registry=make
-        )
         self._waited = Histogram(
             "htas_pod_bind_wait_seconds", "From a pod's creation to its bind.", buckets=WAITS, registry=make
-        )
-        self._started = Histogram(
-            "htas_node_startup_seconds", "From the decision to buy to Ready.", buckets=WAITS, registry=make
-        )
-        self._moves = Counter(
-            "htas_moves_total",
-            "Moves that ended; reason: why taken back.",
-            ["method", "result", "reason"],
-            registry=make,
-        )
-        self._move_s = Histogram(
-            "htas_move_duration_seconds", "Steps of moves.", ["method", "step"], buckets=MOVES, registry=make
-        )
-        self._move_bytes = Counter("htas_move_bytes_total", "Sizes of what was moved.", ["method"], registry=make)
-        self._move_repeated = Counter(
-            "htas_move_repeated_seconds_total", "Work that moved pods did again.", ["method"], registry=make
-        )
-        self._requests = Counter(
-            "htas_apiserver_requests_total", "Calls to the API server.", ["method", "code"], registry=make
-        )
-        self._request_s = Histogram(
-            "htas_apiserver_request_duration_seconds", "Those calls.", ["method"], buckets=SECONDS, registry=make
-        )
-        self._cloud_requests = Counter(
-            "htas_cloud_requests_total", "Calls to the cloud.", ["service", "method", "code"], registry=make
-        )
-        self._cloud_request_s = Histogram(
-            "htas_cloud_request_duration_seconds", "Those calls.", ["service", "method"], buckets=SECONDS, registry=make
         )
         self._restarts = Counter(
             "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
@@ -125,10 +90,9 @@ class Metrics:
                 continue  # the same again in each cycle: the course with HTAS is what is counted
             self._actions.labels(outcome.action.value, outcome.status.value).inc()
             if outcome.move is not None:
-                self._count_move(outcome.move)
-        self._count_machines(result)
+                self._moves.count(outcome.move)
+        self._machines.observe(result)
         self._time_binds(result)
-        self._time_startups(result)
         self.searches.observe(result)
         self.state.last = result
 
@@ -136,17 +100,6 @@ class Metrics:
         """What would have been done in a cycle of the course with HTAS."""
         for outcome in outcomes:
             self._actions.labels(outcome.action.value, outcome.status.value).inc()
-
-    def _count_move(self, move: MigrationRecord) -> None:
-        result = "done" if move.state is MigrationState.DONE else "rolled-back"
-        reason = move.reason if result != "done" and move.reason in set(Failure) else ""  # of a few words, no text
-        self._moves.labels(move.method, result, reason).inc()
-        if result != "done":
-            return
-        for step, seconds in step_seconds(move).items():
-            self._move_s.labels(move.method, step).observe(max(0.0, seconds))
-        self._move_bytes.labels(move.method).inc(move.archive_bytes)
-        self._move_repeated.labels(move.method).inc(max(0.0, move.repeated_s or 0.0))
 
     def failed(self, why: str) -> None:
         """A cycle that was given up."""
@@ -157,13 +110,11 @@ class Metrics:
 
     def called(self, method: str, status: int, seconds: float) -> None:
         """A call to the API server; status 0: there was no answer."""
-        self._requests.labels(method, str(status) if status else "none").inc()
-        self._request_s.labels(method).observe(seconds)
+        self._api_server.count(status, seconds, method)
 
     def called_cloud(self, method: str, service: str, status: int, seconds: float) -> None:
         """A call to the cloud; status 0: there was no answer."""
-        self._cloud_requests.labels(service, method, str(status) if status else "none").inc()
-        self._cloud_request_s.labels(service, method).observe(seconds)
+        self._cloud.count(status, seconds, service, method)
 
     def restarted(self, kind: str) -> None:
         self._restarts.labels(kind).inc()
@@ -174,7 +125,81 @@ class Metrics:
     def reloaded(self, is_adopted: bool) -> None:
         self._reloads.labels("adopted" if is_adopted else "refused").inc()
 
-    def _count_machines(self, result: CycleResult) -> None:
+    def _time_binds(self, result: CycleResult) -> None:
+        bound = {o.subject for o in result.outcomes if o.action is Action.BIND and o.status is OutcomeStatus.DONE}
+        if bound:
+            for pod in result.snapshot.cluster.pods:
+                if pod.key in bound:
+                    self._waited.observe(max(0.0, result.snapshot.taken_at - pod.created_at))
+
+
+class _Calls:
+    """Calls to one server, by what `labels` name; status 0: there was no answer."""
+
+    def __init__(self, name: str, what: str, labels: Sequence[str], make: CollectorRegistry) -> None:
+        self._requests = Counter(f"{name}_requests_total", what, [*labels, "code"], registry=make)
+        self._seconds = Histogram(
+            f"{name}_request_duration_seconds", "Those calls.", labels, buckets=SECONDS, registry=make
+        )
+
+    def count(self, status: int, seconds: float, *labels: str) -> None:
+        self._requests.labels(*labels, str(status) if status else "none").inc()
+        self._seconds.labels(*labels).observe(seconds)
+
+
+class _Moves:
+    """Moves that ended, and those that did so well by their steps and sizes."""
+
+    def __init__(self, make: CollectorRegistry) -> None:
+        self._ended = Counter(
+            "htas_moves_total",
+            "Moves that ended; reason: why taken back.",
+            ["method", "result", "reason"],
+            registry=make,
+        )
+        self._seconds = Histogram(
+            "htas_move_duration_seconds", "Steps of moves.", ["method", "step"], buckets=MOVES, registry=make
+        )
+        self._bytes = Counter("htas_move_bytes_total", "Sizes of what was moved.", ["method"], registry=make)
+        self._repeated = Counter(
+            "htas_move_repeated_seconds_total", "Work that moved pods did again.", ["method"], registry=make
+        )
+
+    def count(self, move: MigrationRecord) -> None:
+        result = "done" if move.state is MigrationState.DONE else "rolled-back"
+        reason = move.reason if result != "done" and move.reason in set(Failure) else ""  # of a few words, no text
+        self._ended.labels(move.method, result, reason).inc()
+        if result != "done":
+            return
+        for step, seconds in step_seconds(move).items():
+            self._seconds.labels(move.method, step).observe(max(0.0, seconds))
+        self._bytes.labels(move.method).inc(move.archive_bytes)
+        self._repeated.labels(move.method).inc(max(0.0, move.repeated_s or 0.0))
+
+
+class _Machines:
+    """Machines that this daemon buys and releases, followed from cycle to cycle."""
+
+    def __init__(self, make: CollectorRegistry) -> None:
+        self._asked: dict[str, Launch] = {}
+        """Launches that the cloud has not answered: it does so after the cycle that asked."""
+        self._awaited: set[str] = set()
+        self._groups: dict[str, str] = {}
+        """The group of each claim, as the last cycle saw it."""
+        self._bought = Counter("htas_nodes_bought_total", "Machines bought.", ["group", "flavour"], registry=make)
+        self._released = Counter("htas_nodes_released_total", "Machines released.", ["group", "reason"], registry=make)
+        self._saved = Counter(
+            "htas_released_cost_per_hour_total", "Hourly prices of machines that cleaning released.", registry=make
+        )
+        self._started = Histogram(
+            "htas_node_startup_seconds", "From the decision to buy to Ready.", buckets=WAITS, registry=make
+        )
+
+    def observe(self, result: CycleResult) -> None:
+        self._count(result)
+        self._time_startups(result)
+
+    def _count(self, result: CycleResult) -> None:
         self._asked |= {launch.claim: launch for launch in result.plan.launches}
         groups = self._groups | {claim.id: claim.group for claim in result.snapshot.claims}
         self._groups = {claim.id: claim.group for claim in result.snapshot.claims}
@@ -193,13 +218,6 @@ class Metrics:
         for item in removals.values():
             if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
                 self._saved.inc(item.savings_nanos_per_hour / 1e9)
-
-    def _time_binds(self, result: CycleResult) -> None:
-        bound = {o.subject for o in result.outcomes if o.action is Action.BIND and o.status is OutcomeStatus.DONE}
-        if bound:
-            for pod in result.snapshot.cluster.pods:
-                if pod.key in bound:
-                    self._waited.observe(max(0.0, result.snapshot.taken_at - pod.created_at))
 
     def _time_startups(self, result: CycleResult) -> None:
         """Machines that this daemon bought and that are Ready now."""

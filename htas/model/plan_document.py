@@ -7,7 +7,7 @@ from typing import Any
 
 from htas.model.money import price_text
 from htas.model.plan import Plan
-from htas.model.proposals import Proposal
+from htas.model.proposals import Launch, Proposal
 from htas.model.rearrangement_document import leave_document
 
 API_VERSION = "htas.io/v1alpha1"
@@ -45,30 +45,10 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "nominate": [
             {"pod": item.pod, "node": item.node, "reason": item.reason.value, "why": item.why} for item in plan.nominate
         ],
-        "launch": [
-            {
-                "claim": item.claim,
-                "group": item.group,
-                "flavour": item.flavour,
-                "zone": item.zone,
-                "pricePerHour": price_text(item.nanos_per_hour),
-                "pods": list(item.pods),
-                **({"replaces": list(item.replaces)} if item.replaces else {}),
-                **({"why": item.why} if item.why else {}),
-            }
-            for item in plan.launches
-        ],
+        "launch": [_launch(item) for item in plan.launches],
         "preempt": [{"pod": item.pod, "node": item.source, "for": item.beneficiary} for item in plan.preempt],
         "optimize": list(plan.optimize),
-        "rearrange": {
-            "leave": [
-                {"pod": step.pod, "from": step.source, "to": step.target, "method": step.method.value}
-                for step in plan.carry.steps
-            ],
-            "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
-            **({"suggest": leave_document(plan.suggest)} if plan.suggest else {}),
-            **_instead_of_buying(plan.instead_of_buying),
-        },
+        "rearrange": _rearrange(plan),
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}
             for item in plan.migrate
@@ -92,6 +72,32 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for item in plan.unplaced
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
+    }
+
+
+def _launch(item: Launch) -> dict[str, Any]:
+    return {
+        "claim": item.claim,
+        "group": item.group,
+        "flavour": item.flavour,
+        "zone": item.zone,
+        "pricePerHour": price_text(item.nanos_per_hour),
+        "pods": list(item.pods),
+        **({"replaces": list(item.replaces)} if item.replaces else {}),
+        **({"why": item.why} if item.why else {}),
+    }
+
+
+def _rearrange(plan: Plan) -> dict[str, Any]:
+    """What the rearrangement under way does now, what the edge suggests, and who moves so that less is bought."""
+    return {
+        "leave": [
+            {"pod": step.pod, "from": step.source, "to": step.target, "method": step.method.value}
+            for step in plan.carry.steps
+        ],
+        "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
+        **({"suggest": leave_document(plan.suggest)} if plan.suggest else {}),
+        **_instead_of_buying(plan.instead_of_buying),
     }
 
 
