@@ -14,7 +14,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.cluster.simulation import pods_by_row
-from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
+from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled
@@ -122,19 +122,11 @@ def _clean(
     is_at_rest = not (
         work_is_waiting or simulated.coming or scale_up.bought or snapshot.moves or simulated.sim.nominees
     )
-    return clean(
-        simulated.sim,
-        simulated.book,
-        context.placer.anywhere(),
-        snapshot,
-        context.policy,
-        context.now,
-        is_due=is_due,
+    is_rearranged = scheduled.room is not None or simulated.rearrangement is not None or bool(edge_moves.proposals)
+    rest = RestOfPlan(
         work_is_waiting=work_is_waiting or any(names[row].name in simulated.coming for row in placements),
         needed=frozenset(needed),
         leaving=disrupted,
-        may_replace=scheduled.room is None
-        and is_at_rest
-        and simulated.rearrangement is None
-        and not edge_moves.proposals,
+        may_replace=is_at_rest and not is_rearranged,
     )
+    return clean(context, rest, is_due=is_due)

@@ -14,7 +14,6 @@ from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import node_of
 from htas.planning.disrupt.cleaning.candidates import (
@@ -31,6 +30,7 @@ from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.migration_methods import NO_VOLUMES, VolumeBook
+from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from htas.planning.rental.bills import Rentals
 from htas.planning.rental.moving import LeastAdded
@@ -46,31 +46,30 @@ class ScaleDown:
     memory: Memory
 
 
-def clean(
-    sim: Simulation,
-    book: ClassBook,
-    placer: Placer,
-    snapshot: ClusterSnapshot,
-    policy: Policy,
-    now: float,
-    *,
-    is_due: bool,
-    work_is_waiting: bool,
-    needed: frozenset[str],
-    leaving: Sequence[Pod] = (),
-    may_replace: bool = False,
-) -> ScaleDown:
-    """Decide which nodes to empty. `needed` are nodes that this plan counts on, `leaving` all pods that it makes leave.
+@dataclass(frozen=True, slots=True)
+class RestOfPlan:
+    """What the stages before have decided, as far as cleaning goes by it."""
 
-    `may_replace`: nothing waits, is bought or rearranged, so that sets of nodes may be replaced by cheaper ones.
+    work_is_waiting: bool = False
+    needed: frozenset[str] = frozenset()
+    """Nodes that the plan counts on."""
+    leaving: Sequence[Pod] = ()
+    """All pods that it makes leave."""
+    may_replace: bool = False
+    """Nothing waits, is bought or rearranged, so that sets of nodes may be replaced by cheaper ones."""
+
+
+def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
+    """Decide which nodes to empty.
 
     Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
     simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.
     """
+    snapshot, policy, now = context.snapshot, context.policy, context.now
     pods_on = _pods_by_node(snapshot)
-    memory = _remember(snapshot, policy, now, work_is_waiting, pods_on)
+    memory = _remember(snapshot, policy, now, rest.work_is_waiting, pods_on)
     memory = msgspec.structs.replace(memory, cleaned_at=now if is_due else snapshot.memory.cleaned_at)
-    question = Circumstances(snapshot, policy, now, memory, is_due=is_due, needed=needed)
+    question = Circumstances(snapshot, policy, now, memory, is_due=is_due, needed=rest.needed)
     claims = {claim.id: claim for claim in snapshot.claims}
     candidates: list[DrainCandidate] = []
     replaced: list[DrainCandidate] = []
@@ -86,7 +85,7 @@ def clean(
         else:
             candidates.append(judged)
     if is_due:
-        rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
+        sim, rescheduler = context.simulated.sim, _rescheduler(context, pods_on, rest.leaving)
         with sim.closed(_no_targets(sim, snapshot, round_.kept, vain)):
             if replaced:
                 candidates += round_.replace(
@@ -94,30 +93,23 @@ def clean(
                 )
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
-            if may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
+            if rest.may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
                 stay = round_.staying(question, snapshot, pods_on, claims)
                 memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
     kept = sorted(with_lapses(round_.kept, snapshot, question), key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
 
-def _rescheduler(
-    sim: Simulation,
-    book: ClassBook,
-    placer: Placer,
-    snapshot: ClusterSnapshot,
-    policy: Policy,
-    now: float,
-    pods_on: Mapping[str, Sequence[Pod]],
-    leaving: Sequence[Pod],
-) -> Rescheduler:
+def _rescheduler(context: PlanContext, pods_on: Mapping[str, Sequence[Pod]], leaving: Sequence[Pod]) -> Rescheduler:
     """Who empties nodes, with what rentals are there: built for a due cleaning alone, for it reads every node."""
+    simulated, snapshot, policy, now = context.simulated, context.snapshot, context.policy, context.now
+    sim = simulated.sim
     running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
     held: set[int] = set()
-    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals, held))
+    judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held))
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
-    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
+    return Rescheduler(sim, simulated.book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:

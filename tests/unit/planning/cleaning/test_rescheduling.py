@@ -19,9 +19,7 @@ from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import Memory
 from htas.planning.cluster.classes import CPU_ROW
 from htas.planning.cluster.run_length import as_moved, run_length_s
-from htas.planning.cluster.simulated import open_simulation
-from htas.planning.disrupt.cleaning.cleaner import clean
-from htas.planning.place.placing import Placer
+from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, clean
 from tests.builders import (
     NOW,
     budget,
@@ -43,6 +41,7 @@ from tests.unit.planning.cleaning.world import (
     kept,
     message,
     moves,
+    opened,
     policy_with,
     quiet_snapshot,
     removed,
@@ -416,20 +415,10 @@ def test_the_simulation_keeps_the_moves_and_nothing_else() -> None:
     coming = NodeClaim("coming", "any", "medium", ClaimState.REQUESTED, NOW - 10, NOW - 10)
     claims = (*(ready_claim(node) for node in nodes[:3]), coming)
     snapshot, policy = quiet_snapshot(nodes, pods, claims=claims), policy_with()
-    simulated = open_simulation(snapshot, policy, NOW)
-    sim, row = simulated.sim, simulated.sim.table.row_of
+    context = opened(snapshot, policy)
+    sim, row = context.simulated.sim, context.simulated.sim.table.row_of
     before, was_open = sim.table.free.copy(), sim.table.is_open.copy()
-    clean(
-        sim,
-        simulated.book,
-        Placer(policy, simulated.pools),
-        snapshot,
-        policy,
-        NOW,
-        is_due=True,
-        work_is_waiting=False,
-        needed=frozenset(),
-    )
+    clean(context, RestOfPlan(), is_due=True)
     moved = sim.table.free - before
     assert {name: int(moved[CPU_ROW, row[name]]) for name in row if moved[CPU_ROW, row[name]]} == {
         "n1": 1000,

@@ -12,7 +12,8 @@ from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.disrupt.cleaning.cleaner import clean
+from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, clean
+from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from tests.builders import NOW, make_flavour, make_job, make_policy, make_snapshot, owned_node, ready_claim, running
 
@@ -44,12 +45,17 @@ def quiet_snapshot(nodes: Iterable[Node], pods: Iterable[Pod] = (), **fields: An
     return make_snapshot(nodes, pods, **{**defaults, **fields})
 
 
-def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumstances: Any) -> Plan:
+def opened(snapshot: ClusterSnapshot, policy: Policy) -> PlanContext:
+    simulated = open_simulation(snapshot, policy, NOW)
+    return PlanContext(simulated, snapshot, policy, NOW, Placer(policy, simulated.pools))
+
+
+def cleaned(
+    snapshot: ClusterSnapshot, policy: Policy | None = None, *, is_due: bool = True, **circumstances: Any
+) -> Plan:
     """The cleaner's part of a plan, on the simulation that one opens."""
     policy = policy or policy_with()
-    simulated = open_simulation(snapshot, policy, NOW)
-    given: dict[str, Any] = {"is_due": True, "work_is_waiting": False, "needed": frozenset(), **circumstances}
-    found = clean(simulated.sim, simulated.book, Placer(policy, simulated.pools), snapshot, policy, NOW, **given)
+    found = clean(opened(snapshot, policy), RestOfPlan(**circumstances), is_due=is_due)
     return Plan(NOW, proposals=found.proposals, kept=found.kept, memory=found.memory)
 
 
