@@ -29,7 +29,7 @@ from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterView
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
 FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers")

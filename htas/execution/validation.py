@@ -25,11 +25,10 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.ending import must_leave
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.cluster.whereabouts import is_pending
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import DisruptionPolicy
-from htas.planning.eligibility.drain_rules import Context
+from htas.planning.eligibility.drain_rules import Context, cannot_be_read
 from htas.planning.eligibility.migration_methods import NO_VOLUMES, VolumeBook, refusal, source_refusal, target_refusal
 
 

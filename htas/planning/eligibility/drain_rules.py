@@ -212,6 +212,11 @@ def disruption_budget(pod: Pod, context: Context) -> Verdict | None:
     return None if why is None else Verdict(Blocking.NOT_ENOUGH_PDB, message=why)
 
 
+def cannot_be_read(pod: str) -> str:
+    """Of a pod that was left out of the view, in words: no rule can judge it, and it holds its node."""
+    return f"{pod} on it cannot be understood, and may be at work"
+
+
 RULES: tuple[Rule, ...] = (
     mirror,
     long_terminating,

@@ -45,32 +45,29 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
-        self._meant_for: Mapping[str, str] = {}
 
     def place(self) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order."""
-        sim, self._meant_for = self._opening.sim, {}
+        sim = self._opening.sim
         with sim.fork() as branch:
             left = self._placed()
             if not left or not self._bought_for:
                 branch.commit()
                 return left
         many = _count(left)
-        self._meant_for = self._bought_for
         with sim.fork() as branch:
-            as_meant = self._placed()
+            as_meant = self._placed(meant_for=self._bought_for)
             if _count(as_meant) < many:
                 branch.commit()
                 return as_meant
-        self._meant_for = {}
         return self._placed()
 
     def place_in_turn(self, preempt: InTurn) -> list[Demand]:
         """The same once more, but that pods without room preempt before less important ones are placed."""
-        return self._placed(preempt)
+        return self._placed(preempt=preempt)
 
-    def _placed(self, preempt: InTurn | None = None) -> list[Demand]:
-        """Those that have a machine of their own (`_meant_for`: pod to claim) go first, the others where they fit best.
+    def _placed(self, *, meant_for: Mapping[str, str] | None = None, preempt: InTurn | None = None) -> list[Demand]:
+        """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
 
         Nominated pods come before waiting ones of their priority; of those come first the ones that the edge is for,
         then the ones that were promised a machine.
@@ -78,7 +75,7 @@ class SchedulingQueue:
         sim, near, nominations = self._opening.sim, self._near, self._nominations
         nominations.begin()
         near.begin()
-        counts = self._placed_as_meant() if self._meant_for else {}
+        counts = self._placed_as_meant(meant_for) if meant_for else {}
         demands: list[Demand] = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
             classes = list(group)
@@ -108,13 +105,13 @@ class SchedulingQueue:
                 demand.count -= self._placer.place(self._opening.sim, demand.cls, demand.count)
         return [demand for demand in demands if demand.count]
 
-    def _placed_as_meant(self) -> dict[int, int]:
+    def _placed_as_meant(self, meant_for: Mapping[str, str]) -> dict[int, int]:
         """How many of each class (by its id) were placed on their own machines."""
         sim, counts = self._opening.sim, dict[int, int]()
         rows = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         for cls in self._classes:
             self._nominations.settle(cls.priority)
-            wanted = Counter(rows[claim] for pod in cls.pods if (claim := self._meant_for.get(pod.key)) in rows)
+            wanted = Counter(rows[claim] for pod in cls.pods if (claim := meant_for.get(pod.key)) in rows)
             for row, count in sorted(wanted.items()):
                 counts[id(cls)] = counts.get(id(cls), 0) + fill(sim, cls, count, slice(row, row + 1), BestFit())
         return counts

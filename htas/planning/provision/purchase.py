@@ -190,7 +190,7 @@ def _settle(
     return tuple(BoughtMachine(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
 
 
-_PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.STORE_UNWRITABLE})
+_TOLD_FIRST = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.STORE_UNWRITABLE})
 """Reasons that end by themselves: told before those that somebody has to change something about."""
 
 
@@ -223,5 +223,5 @@ def explain_shortage(
     open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
     if open_offers:
         return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
-    blocking = max(bounds, key=lambda bound: (bound.reason in _PASSING, bound.what))
+    blocking = max(bounds, key=lambda bound: (bound.reason in _TOLD_FIRST, bound.what))
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"

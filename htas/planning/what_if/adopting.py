@@ -18,7 +18,8 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
 from htas.planning.cluster.run_length import LONGEST_S
 from htas.planning.cluster.zones import asks_for_zones, zones_of
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read, kept_by
+from htas.planning.disrupt.cleaning.candidates import kept_by
+from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.planning.eligibility.migration_methods import begins_on_a_guess
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, lent_labels, offered_by, taints_of_devices, with_driver_labels

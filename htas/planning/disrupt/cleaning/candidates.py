@@ -17,6 +17,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing, why_not_repaired
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
+from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.planning.rental.bills import RunningBill, paid_for_s
 
 
@@ -136,11 +137,6 @@ def is_quiet(question: Circumstances, rules: CleaningRules) -> bool:
     """Whether no work has waited for as long as the rules ask."""
     since = question.memory.queue_empty_since
     return since is not None and question.now - since >= rules.queue_empty_for_s
-
-
-def cannot_be_read(pod: str) -> str:
-    """Of a pod that was left out of the view, in words."""
-    return f"{pod} on it cannot be understood, and may be at work"
 
 
 def kept_by(annotation: str) -> Kept:

@@ -6,7 +6,7 @@ time a machine may be held for, shortest first; a machine is held as long as its
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,9 +54,7 @@ class MixProblem:
         return int(self.prices[kind]) * self.holds[level]
 
     def within(self, limits: tuple[Limit, ...]) -> MixProblem:
-        return MixProblem(
-            self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds, limits
-        )
+        return replace(self, limits=limits)
 
     def having(self, room: Ints) -> MixProblem:
         """The same items beside one kind of machine, of this capacity, that takes them all."""
@@ -90,31 +88,20 @@ class MixProblem:
                 number += 1
         kept = np.sort(kept[:number])
         limits = tuple(Limit(tuple(limit.usage[kind] for kind in kept.tolist()), limit.left) for limit in self.limits)
-        small = MixProblem(
-            self.requests,
-            self.counts,
-            self.levels,
-            self.free[kept],
-            self.prices[kept],
-            self.takes[kept],
-            self.holds,
-            limits,
-        )
+        small = replace(self, free=self.free[kept], prices=self.prices[kept], takes=self.takes[kept], limits=limits)
         return small, kept, np.searchsorted(kept, stands_in)
 
     def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[MixProblem, Ints]:
         """(the instance of some of the items, their places in this one)."""
         kept: Ints = np.flatnonzero(counts)
         limits = self.limits if limits is None else limits
-        part = MixProblem(
-            self.requests[kept],
-            counts[kept],
-            self.levels[kept],
-            self.free,
-            self.prices,
-            self.takes[:, kept],
-            self.holds,
-            limits,
+        part = replace(
+            self,
+            requests=self.requests[kept],
+            counts=counts[kept],
+            levels=self.levels[kept],
+            takes=self.takes[:, kept],
+            limits=limits,
         )
         return part, kept
 

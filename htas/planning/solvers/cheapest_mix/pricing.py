@@ -62,6 +62,7 @@ class Pricer:
     most: Ints
     """columns × items: how many fit alone"""
     free: Ints
+    """columns × resources: that of each column's kind"""
 
     @classmethod
     def of(cls, instance: MixProblem) -> Pricer:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.edge.search import Fragmentation, SearchEffort
-from htas.planning.solvers.edge.state import CLOUD, Layout, fits, minus, plus
+from htas.planning.solvers.edge.state import CLOUD, Layout, fit_each, fits, minus, plus
 
 LARGEST_TABLE = 20_000
 """Entries of dp for one node."""
@@ -53,8 +53,7 @@ class MatchingTable:
 
     def _fill(self, layout: Layout, node: int, barred: list[int], fragmentation: Fragmentation) -> None:
         """dp(i, ·) from dp(i - 1, ·): every filling of node i, the empty one first."""
-        free = np.array(layout.free[node], dtype=np.int64)
-        fitting = ((self._used <= free) | (self._used == 0)).all(axis=1)
+        fitting = fit_each(self._used, np.array(layout.free[node], dtype=np.int64))
         fitting &= ~self._vectors[:, barred].any(axis=1)
         rows = np.flatnonzero(fitting)
         before, at_first = self.least, fragmentation.of(node, layout.free[node])

@@ -13,7 +13,16 @@ from htas.planning.solvers.edge.making_room import LEAST_GAIN, decide_new
 from htas.planning.solvers.edge.matching import relevant_nodes, table_is_small
 from htas.planning.solvers.edge.program import EdgeProgram, as_one_node
 from htas.planning.solvers.edge.search import EdgeSearch
-from htas.planning.solvers.edge.state import CLOUD, EdgeDecision, EdgeState, Layout, decision, joinable, kinds_of
+from htas.planning.solvers.edge.state import (
+    CLOUD,
+    EdgeDecision,
+    EdgeState,
+    Layout,
+    decision,
+    fit_each,
+    joinable,
+    kinds_of,
+)
 
 
 def place_new(state: EdgeState, policy: EdgePolicy) -> EdgeDecision:
@@ -86,7 +95,7 @@ def _packed(search: EdgeSearch, start: Layout, kinds: Sequence[Sequence[int]]) -
         size: Ints = np.array(pods[kind[0]].size, dtype=np.int64)
         nodes: Ints = np.array(sorted(pods[kind[0]].allowed), dtype=np.int64)
         for pod in kind:
-            fitting = nodes[((size <= free[nodes]) | (size == 0)).all(axis=1)]
+            fitting = nodes[fit_each(size, free[nodes])]
             if not len(fitting):
                 break
             left = (free[fitting] - size) / totals[fitting]

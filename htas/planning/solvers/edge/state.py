@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from htas.planning.cluster.classes import Bools, Ints
+
 CLOUD: Final = -1
 """Where a pod is that is on no edge node."""
 Size = tuple[int, ...]
@@ -69,6 +71,12 @@ def fits(size: Size, free: Size) -> bool:
         if asked > there and asked:
             return False
     return True
+
+
+def fit_each(sizes: Ints, free: Ints) -> Bools:
+    """The same of each row of a table of sizes, or of one of free room."""
+    fitting: Bools = ((sizes <= free) | (sizes == 0)).all(axis=1)
+    return fitting
 
 
 def summed(sizes: Iterable[Size], width: int) -> Size:
