@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -16,7 +16,7 @@ from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storag
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
@@ -167,14 +167,7 @@ def what_if(
     offering = Offering(freed, pinned(freed, holding(freed)))
     choices, worths = offering.choices(), offering.worths()
     tell("buying anew")
-    shelves = offering.shelves()
-    bought = [bought_anew(present, pins, shelf) for shelf in shelves]
-    alone = offering.alone(present, pins)[:1]
-    anew = cheapest(*bought, *(mix for mix, _ in alone))
-    if anew is bought[0]:
-        shelves = (None,)
-    elif anew not in bought:
-        shelves = (None, *(shelf for _, shelf in alone))
+    of_all, anew, shelves = _anew(present, pins, offering)
     anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
     tell("the price of each rule")
@@ -198,7 +191,7 @@ def what_if(
         free_packed=free_packed,
         offered=offering.best(),
         offered_stuck=offering.stuck(),
-        bound_nanos=min(bound_nanos(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
+        bound_nanos=min(bound_nanos(present, {**pins, **of_all.kept}), cheapest(after_packing, anew).nanos_per_hour),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=len(present.opted_in),
@@ -222,6 +215,21 @@ def what_if(
         tainted=present.tainted,
         agents=present.agents,
     )
+
+
+def _anew(
+    present: AdoptedCluster, pins: Collection[str], offering: Offering
+) -> tuple[Arrangement, Arrangement, Shelves]:
+    """(what is bought of all flavours, the cheapest that is bought of any, the choices of flavours that led to it)."""
+    shelves = offering.shelves()
+    bought = [bought_anew(present, pins, shelf) for shelf in shelves]
+    alone = offering.alone(present, pins)[:1]
+    anew = cheapest(*bought, *(mix for mix, _ in alone))
+    if anew is bought[0]:
+        shelves = (None,)
+    elif anew not in bought:
+        shelves = (None, *(shelf for _, shelf in alone))
+    return bought[0], anew, shelves
 
 
 def _best_lift(lifts: Iterable[RuleCost | RuleSet], lifting: Lifting) -> RuleCost | RuleSet | None:
