@@ -88,7 +88,7 @@ def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float
 def _at_once(cls: PodClass, came: int, within_s: float) -> int:
     """How many pods of a class run at any time where so many come in a window, each for its run length (Little's law).
 
-    Twelve jobs of 400 s in 120 s: 40 of them. Services stay: as many come once more within the hour.
+    Twelve jobs of 400 s in 120 s: 40 of them. Services stay: as many come once more.
     """
     return came if cls.kind is WorkKind.SERVICE else max(1, math.ceil(came * cls.run_length_s / within_s))
 

@@ -69,8 +69,8 @@ def test_a_group_that_does_not_lend_keeps_its_room() -> None:
     ("ages_s", "lends"),
     [
         pytest.param([DAY_S], True, id="one that has been there"),
-        pytest.param([DAY_S, 600.0], True, id="one new service in the hour"),
-        pytest.param([1500.0, 600.0], False, id="two in the hour: the third would find its room taken"),
+        pytest.param([DAY_S, 600.0], True, id="one new service"),
+        pytest.param([900.0, 300.0], False, id="two in twenty minutes: the third would find its room taken"),
         pytest.param([610.0, 605.0, 600.0], True, id="three deployed in one go"),
     ],
 )

@@ -94,25 +94,23 @@ def full_of(pods: list[Pod]) -> list[Any]:
 @pytest.mark.parametrize(
     ("there", "want"),
     [
-        pytest.param(
-            [service(i, 700.0 * (i + 1)) for i in range(4)], "m3.xsmall", id="a service every quarter of an hour"
-        ),
-        pytest.param([service(i, 700.0 * (i + 1)) for i in range(2)], "t3.xsmall", id="two services in the hour"),
-        pytest.param([service(0, 700.0 * (i + 1)) for i in range(4)], "t3.xsmall", id="four pods of one service"),
+        pytest.param([service(i, 280.0 * (i + 1)) for i in range(4)], "m3.xsmall", id="a service every five minutes"),
+        pytest.param([service(i, 280.0 * (i + 1)) for i in range(2)], "t3.xsmall", id="two services in twenty minutes"),
+        pytest.param([service(0, 280.0 * (i + 1)) for i in range(4)], "t3.xsmall", id="four pods of one service"),
         pytest.param([service(i, 30.0 + i) for i in range(8)], "t3.xsmall", id="eight services deployed at once"),
         pytest.param(
-            [pod for i in range(4) for pod in (service(i, 9000.0), service(i, 700.0 * (i + 1)))],
+            [pod for i in range(4) for pod in (service(i, 9000.0), service(i, 280.0 * (i + 1)))],
             "t3.xsmall",
             id="four services that have been there, being rolled out",
         ),
         pytest.param(
-            [service(i, 700.0 * (i + 1), owner=None, template="") for i in range(4)],
+            [service(i, 280.0 * (i + 1), owner=None, template="") for i in range(4)],
             "m3.xsmall",
             id="pods without a controller",
         ),
     ],
 )
-def test_services_of_the_last_hour_tell_what_the_next_ones_need(there: list[Pod], want: str) -> None:
+def test_services_that_came_of_late_tell_what_the_next_ones_need(there: list[Pod], want: str) -> None:
     pods = [*(running(pod, "full") for pod in there), service(9, 10.0, name="waits")]
     assert bought(planned(pods, nodes=full_of(there))) == {want: 1}
 
@@ -121,6 +119,7 @@ def test_services_of_the_last_hour_tell_what_the_next_ones_need(there: list[Pod]
     ("apart_s", "want"),
     [
         pytest.param(900.0, "m3.xsmall", id="the second comes a quarter of an hour after the first"),
+        pytest.param(1500.0, "t3.xsmall", id="it comes 25 minutes after"),
         pytest.param(30.0, "t3.xsmall", id="both are deployed in one go"),
     ],
 )
@@ -132,7 +131,7 @@ def test_where_a_second_service_comes_there_may_be_a_third(apart_s: float, want:
 
 
 def test_services_deployed_in_one_go_are_one_arrival_however_long_that_takes() -> None:
-    """One every 20 s for ten minutes, by one who deploys thirty of them: no more come within the hour."""
+    """One every 20 s for ten minutes, by one who deploys thirty of them: no more come."""
     there = [service(i, 20.0 * i, memory="600Mi") for i in range(1, 30)]
     pods = [*(running(pod, "full") for pod in there), service(99, 0.0, name="waits", memory="600Mi")]
     nodes = [make_node("full", "40", "40Gi", pods=len(there))]
