@@ -23,7 +23,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
-from htas.planning.cluster.lending import lending_groups
+from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
 from htas.planning.cluster.pools import Pool, in_pools
@@ -77,8 +77,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     for pod in pods:
         counts.register(pod)
     counts.grow(table.free.shape[1])
-    lending = lending_groups(snapshot, policy, now)
-    world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lending)
+    lent = lent_nodes(snapshot, policy, now)
+    world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
     book = ClassBook(policy, axis, counts)
     sim = Simulation(world, now)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))

@@ -114,7 +114,7 @@ class Placer:
             for closed in ({group.name for group in policy.groups if not group.workload.takes(kind)},)
         }
         lend = {group.name for group in policy.groups if group.lends_room}
-        self._lent = tuple(pool for pool in self.pools if pool.group in lend and not pool.is_coming)
+        self._lending = tuple(pool for pool in self.pools if pool.group in lend and not pool.is_coming)
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
         """Place up to `count` pods of a class; returns how many found room."""
@@ -131,10 +131,8 @@ class Placer:
     def _pools_for(self, sim: Simulation, cls: PodClass) -> Sequence[Pool]:
         if not cls.is_ours:
             return self.pools
-        own, lending = self._taken[cls.kind], sim.filter_context.lending
-        if not lending or cls.kind is WorkKind.SERVICE:
-            return own
-        return (*own, *(pool for pool in self._lent if pool.group in lending))
+        own = self._taken[cls.kind]
+        return (*own, *self._lending) if cls.kind is WorkKind.BATCH and sim.filter_context.lent else own
 
     def has_turned_away(self, cls: PodClass) -> bool:
         """Whether a class was refused a node that has room, so far."""

@@ -79,6 +79,13 @@ def test_room_is_lent_while_no_new_services_keep_coming(ages_s: list[float], len
     assert ("default/job" in binds(planned([*there, JOB]))) is lends
 
 
+def test_no_empty_node_is_lent() -> None:
+    """It would stay for the job alone, and is about to be given back."""
+    assert not planned([JOB]).bind
+    leaving = msgspec.structs.replace(OLD, deleted_at=NOW - 1.0)
+    assert not planned([leaving, JOB]).bind
+
+
 def test_a_job_goes_to_its_own_group_first() -> None:
     """Though it leaves less over on the services' node."""
     own = owned_node("own", "batch", "m1.medium", cpu="2", memory="8Gi")

@@ -76,8 +76,8 @@ class FilterContext:
     counts: TopologyCounts
     volumes: VolumeIndex
     policy: Policy
-    lending: frozenset[str] = frozenset()
-    """Groups for services whose nodes take batch work, too (`lending_groups`)."""
+    lent: frozenset[str] = frozenset()
+    """Nodes of groups for services that take batch work, too (`lent_nodes`)."""
     _columns: _Columns[np.bool_] = field(default_factory=lambda: _Columns(np.bool_))
     _amounts: _Columns[np.int64] = field(default_factory=lambda: _Columns(np.int64))
 

@@ -14,16 +14,15 @@ import numpy as np
 from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
-from htas.planning.cluster.lending import is_lent
 
 OTHER_WORK = "node(s) were in a node group that does not take"
 
 
 def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
     closed = {group.name for group in context.policy.groups if not group.workload.takes(kind)}
-    lending = context.lending if kind is WorkKind.BATCH else frozenset[str]()
+    lent = context.lent if kind is WorkKind.BATCH else frozenset[str]()
     nodes = context.table.nodes[rows]
-    return np.array([node.group in closed and not is_lent(node, lending) for node in nodes], dtype=np.bool_)
+    return np.array([node.group in closed and node.name not in lent for node in nodes], dtype=np.bool_)
 
 
 def reason(kind: WorkKind) -> str:
