@@ -12,6 +12,7 @@ import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import FILTERS, resources
+from htas.planning.cluster.lending import may_borrow
 from htas.planning.cluster.simulation import Simulation
 
 AT_ONCE = 256
@@ -39,7 +40,10 @@ def may_have_room(sim: Simulation, classes: Sequence[PodClass]) -> list[bool]:
     for positions in _of_one_kind(classes, lambda cls: cls.static_key):
         if len(positions) < FEW:
             continue
-        rows = np.flatnonzero(sim.allowed(classes[positions[0]]) & sim.table.is_open[sim.all_rows])
+        allowed = sim.allowed(classes[positions[0]])
+        if sim.filter_context.lent and any(may_borrow(classes[position]) for position in positions):
+            allowed = allowed | sim.allowed_where_lent(classes[positions[0]])
+        rows = np.flatnonzero(allowed & sim.table.is_open[sim.all_rows])
         requests = _requests(classes, positions)
         # A node may have less than nothing of what a pod does not ask for, and more than all ask for is no better.
         rooms = _outline(np.clip(sim.table.free[:, rows], 0, requests.max(axis=0)[:, None]))

@@ -14,6 +14,8 @@ Counted over an hour, machines were bought that notebooks, which leave all day, 
 """
 APART_S = 60.0
 """Services that come within a minute of each other are begun together, which happens once: they count as one."""
+IN_ONE_GO_S = 600.0
+"""So long at most."""
 
 
 def is_served(pod: Pod) -> bool:
@@ -33,16 +35,18 @@ def services_starting(view: ClusterView) -> dict[str, Pod]:
 def new_services(pods: Iterable[Pod], now: float) -> list[Pod]:
     """The oldest pod of each service that has none older than that, in the order they came.
 
-    A service counts once, whatever its replicas and rollouts: forty pods of one Deployment are one service.
+    A service counts once, whatever its replicas: forty pods of one Deployment are one service. While a rollout lasts
+    its old pods tell how old it is; afterwards nobody knows, and it counts as new. Copies of pods that move, pods
+    behind a gate and the kubelets' own are none, nor is a service that is leaving.
     """
     first: dict[str, Pod] = {}
     for pod in pods:
-        if pod.kind is WorkKind.SERVICE:
+        if pod.kind is WorkKind.SERVICE and pod.is_work and not pod.twin_of and not pod.gates:
             service = _deployed_as(pod)
             oldest = first.setdefault(service, pod)
             if (pod.created_at, pod.key) < (oldest.created_at, oldest.key):
                 first[service] = pod
-    new = [pod for pod in first.values() if pod.created_at > now - NEW_WITHIN_S]
+    new = [pod for pod in first.values() if pod.created_at > now - NEW_WITHIN_S and not pod.is_terminating]
     return sorted(new, key=lambda pod: (pod.created_at, pod.key))
 
 
@@ -58,10 +62,13 @@ def _deployed_as(pod: Pod) -> str:
 
 
 def keep_coming(services: Iterable[Pod]) -> bool:
-    """Whether new services, in the order they came, tell of more: those that come one after the other count as one."""
-    count, last = 0, float("-inf")
+    """Whether new services, in the order they came, tell of more: those that come one after the other count as one.
+
+    But not for longer than it takes to deploy many: one every 50 s for twenty minutes are services that keep coming.
+    """
+    count, first, last = 0, float("-inf"), float("-inf")
     for pod in services:
-        if pod.created_at >= last + APART_S:
-            count += 1
+        if pod.created_at >= last + APART_S or pod.created_at >= first + IN_ONE_GO_S:
+            count, first = count + 1, pod.created_at
         last = pod.created_at
     return count >= TELL_OF_MORE

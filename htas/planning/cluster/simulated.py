@@ -66,7 +66,8 @@ class SimulatedCluster:
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
     """The simulation of a snapshot, before any decision."""
-    nodes, coming, awaited, pools, shunned = _rows(snapshot, policy, now)
+    nodes, coming, awaited, pools, going = _rows(snapshot, policy, now)
+    shunned = {name: why for name, why in going.items() if why.is_urgent}
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
@@ -77,7 +78,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     for pod in pods:
         counts.register(pod)
     counts.grow(table.free.shape[1])
-    lent = lent_nodes(snapshot, policy, now)
+    lent = lent_nodes(snapshot, policy, now) - going.keys()
     world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
     book = ClassBook(policy, axis, counts)
     sim = Simulation(world, now)
@@ -148,7 +149,7 @@ def _rows(
     snapshot: ClusterSnapshot, policy: Policy, now: float
 ) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], tuple[Pool, ...], dict[str, Outgoing]]:
     """Nodes and machines on their way, pool by pool, which of them are on their way, what drivers will yet label them
-    with, the pools, and which nodes are urgently to go.
+    with, the pools, and which nodes are to go.
 
     A node of a claim that is not Ready yet counts as the claim.
     """
@@ -168,7 +169,7 @@ def _rows(
     nodes = [*ready, *coming]
     going = outgoing_nodes(nodes, snapshot.claims, Grounds.of(snapshot, policy, now))
     rows, pools = in_pools(policy, nodes, going.keys() | ailing_nodes(nodes, policy), names)
-    return rows, names, awaited, pools, {name: why for name, why in going.items() if why.is_urgent}
+    return rows, names, awaited, pools, going
 
 
 def _extended(amounts: Iterable[Resources]) -> set[str]:

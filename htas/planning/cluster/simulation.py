@@ -20,7 +20,7 @@ from htas.model.holds import HoldReason
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.feasibility import FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
+from htas.planning.cluster.feasibility import FILTERS, LENT_FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
 from htas.planning.cluster.feasibility.filter_context import FilterContext, accepted
 from htas.planning.cluster.feasibility.resources import fits
 
@@ -115,11 +115,21 @@ class Simulation:
             cls.static_key, lambda rows: accepted(self.filter_context, STATIC_FILTERS, cls, rows)
         )
 
-    def feasible(self, cls: PodClass, rows: slice | None = None) -> Bools:
-        """Where one more pod of a class fits now (relative to `rows`, by default all)."""
+    def allowed_where_lent(self, cls: PodClass) -> Bools:
+        """Rows that are lent and would take batch work of a class. It is placed there; nobody is moved or evicted."""
+        context = self.filter_context
+
+        def allowed(rows: slice) -> Bools:
+            lent = np.array([node.name in context.lent for node in self.table.nodes[rows]], dtype=np.bool_)
+            return lent & accepted(context, LENT_FILTERS, cls, rows)
+
+        return context.column(("lent", cls.static_key), allowed)
+
+    def feasible(self, cls: PodClass, rows: slice | None = None, *, is_lent: bool = False) -> Bools:
+        """Where one more pod of a class fits now (relative to `rows`, by default all); `is_lent`: of what is lent."""
         rows = rows if rows is not None else self.all_rows
         ok = fits(self.table.free[:, rows], cls)
-        ok &= self.allowed(cls)[rows]
+        ok &= (self.allowed_where_lent(cls) if is_lent else self.allowed(cls))[rows]
         ok &= self.table.is_open[rows]
         if cls.is_dynamic and ok.any():
             ok &= accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)

@@ -21,6 +21,7 @@ from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import how_many
+from htas.planning.cluster.lending import may_borrow
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.scoring import node_scores
@@ -122,17 +123,15 @@ class Placer:
         # Spread and affinity may open a pool again once a later one has taken a pod: then once more around.
         while before < placed < count and (before < 0 or cls.is_dynamic):
             before = placed
-            for pool in self._pools_for(sim, cls):
+            for pool in self._taken[cls.kind] if cls.is_ours else self.pools:
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
+            for pool in self._lending if sim.filter_context.lent and may_borrow(cls) else ():
+                if placed == count:
+                    break
+                placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge, is_lent=True)
         return placed
-
-    def _pools_for(self, sim: Simulation, cls: PodClass) -> Sequence[Pool]:
-        if not cls.is_ours:
-            return self.pools
-        own = self._taken[cls.kind]
-        return (*own, *self._lending) if cls.kind is WorkKind.BATCH and sim.filter_context.lent else own
 
     def has_turned_away(self, cls: PodClass) -> bool:
         """Whether a class was refused a node that has room, so far."""
@@ -160,7 +159,16 @@ def _in_turn(pools: Sequence[Pool], kind: WorkKind) -> list[Pool]:
     return sorted(pools, key=lambda pool: (pool.is_coming, pool.is_edge == (kind is WorkKind.BATCH)))
 
 
-def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, judge: Judge | None = None) -> int:
+def fill(
+    sim: Simulation,
+    cls: PodClass,
+    count: int,
+    rows: slice,
+    order: Order,
+    judge: Judge | None = None,
+    *,
+    is_lent: bool = False,
+) -> int:
     """Place up to `count` pods on rows of a slice in an order's preference; returns how many found room.
 
     The judge is asked for one pod at a time where the next may have to go elsewhere (spread, affinity, scores that
@@ -168,18 +176,20 @@ def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, 
     ten hours longer for one job each; a machine of its own costs 0.0198.
     """
     if count > 1 and order.is_stable and not cls.is_dynamic:
-        return _fill_in_counts(sim, cls, count, rows, order, judge)
+        return _fill_in_counts(sim, cls, count, _rows_for(sim, cls, rows, count, judge, is_lent=is_lent), order)
     for placed in range(count):
-        here = _rows_for(sim, cls, rows, 1, judge)
+        here = _rows_for(sim, cls, rows, 1, judge, is_lent=is_lent)
         if not len(here):
             return placed
         sim.place(cls, int(here[0]) if len(here) == 1 else _best(here, order.keys(sim, cls, here)))
     return count
 
 
-def _rows_for(sim: Simulation, cls: PodClass, rows: slice, count: int, judge: Judge | None) -> Ints:
+def _rows_for(
+    sim: Simulation, cls: PodClass, rows: slice, count: int, judge: Judge | None, *, is_lent: bool = False
+) -> Ints:
     """The rows of a slice on which one more pod of a class fits, of `count` that are to be placed."""
-    here: Ints = sim.feasible(cls, rows).nonzero()[0]
+    here: Ints = sim.feasible(cls, rows, is_lent=is_lent).nonzero()[0]
     here += rows.start
     return here if judge is None or not len(here) else here[judge.worth(cls, here, count)]
 
@@ -195,8 +205,7 @@ def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
     return int(rows[left[0]])
 
 
-def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, judge: Judge | None) -> int:
-    here = _rows_for(sim, cls, rows, count, judge)
+def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, here: Ints, order: Order) -> int:
     if not len(here):
         return 0
     if len(here) > 1:

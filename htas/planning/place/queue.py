@@ -45,6 +45,7 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
+        self._found_as_meant = False
 
     def place(self) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order."""
@@ -58,13 +59,14 @@ class SchedulingQueue:
         with sim.fork() as branch:
             as_meant = self._placed(meant_for=self._bought_for)
             if _count(as_meant) < many:
+                self._found_as_meant = True
                 branch.commit()
                 return as_meant
         return self._placed()
 
     def place_in_turn(self, preempt: InTurn) -> list[Demand]:
-        """The same once more, but that pods without room preempt before less important ones are placed."""
-        return self._placed(preempt=preempt)
+        """What `place` found once more, but that pods without room preempt before less important ones are placed."""
+        return self._placed(meant_for=self._bought_for if self._found_as_meant else None, preempt=preempt)
 
     def _placed(self, *, meant_for: Mapping[str, str] | None = None, preempt: InTurn | None = None) -> list[Demand]:
         """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.

@@ -284,6 +284,8 @@ class GreedyProvisioner:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
         near = [(now, ever, part.offers[i], i) for (now, ever), i in found if ever >= AS_GOOD * best]
+        if len(near) == 1:
+            return near[0][2]
         lasts = AS_GOOD * max((self.lasting(offer) for _, _, offer, _ in near), default=0.0)
         ranks = [
             (

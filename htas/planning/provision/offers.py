@@ -126,12 +126,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
             nodes[i].attach_limits,
             topologies[i],
             np.ascontiguousarray(free[:, i]),
-            {key: bool(mask[i]) and _is_for(group, examples[key]) for key, mask in allowed.items()},
+            {key: bool(mask[i]) for key, mask in allowed.items()},
         )
         for i, (group, flavour, zone) in enumerate(kinds)
     ]
-
-
-def _is_for(group: NodeGroup, cls: PodClass) -> bool:
-    """Whether machines are bought in a group for a class, which may be lent room there without that."""
-    return not cls.is_ours or group.workload.takes(cls.kind)

@@ -65,7 +65,7 @@ def purchase(
     if not is_small and not expected and not any(demand.count for demand in demands):
         return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     known = [demand.cls for demand in (*demands, *expected, *steady.at_once)]
-    offers = offers_of(sim, policy, snapshot, [*known, *steady.there])
+    offers = offers_of(sim, policy, snapshot, [*known, *steady.recent])
     chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
         chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)

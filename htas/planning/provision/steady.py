@@ -29,7 +29,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import keep_coming, new_services
 from htas.planning.place.demand import Demand
-from htas.planning.provision.cost_efficiency import Unit, score, score_of_use
+from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score, score_of_use
 from htas.planning.provision.look_ahead import is_new_batch, steady_part
 from htas.planning.provision.offers import Offer
 
@@ -47,11 +47,12 @@ class Steady:
     """Work that comes steadily; false where none does.
 
     `at_once`: so much of each kind of work that has come steadily as will run at one time, batch work of late and new
-    services. `there`: all batch work, running and waiting, a class for each pod in the order they came.
+    services. `recent`: the batch work there is, running and waiting, a class for each pod in the order they came;
+    of more than 256 the youngest.
     """
 
     at_once: tuple[Demand, ...] = ()
-    there: tuple[PodClass, ...] = ()
+    recent: tuple[PodClass, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.at_once)
@@ -81,8 +82,15 @@ def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float
     classes, counts = {id(cls): cls for cls in of_pods}, Counter(map(id, of_pods))
     ordered = sorted(classes.values(), key=lambda cls: (-cls.size[0], -cls.size[1], cls.example.key))
     at_once = tuple(Demand(cls, _at_once(cls, counts[id(cls)], within_s)) for cls in ordered)
-    there = sorted(filter(is_new_batch, pods), key=lambda pod: (pod.created_at, pod.key))
-    return Steady(at_once, tuple(map(book.class_of, there)) if len(there) >= ENOUGH_TO_TELL else ())
+    batch = [pod for pod in pods if is_new_batch(pod) and _takes_room(pod, policy)]
+    recent = sorted(batch, key=lambda pod: (pod.created_at, pod.key))[-SAMPLE:]
+    return Steady(at_once, tuple(map(book.class_of, recent)) if len(recent) >= ENOUGH_TO_TELL else ())
+
+
+def _takes_room(pod: Pod, policy: Policy) -> bool:
+    if pod.node is not None:
+        return True
+    return pod.is_placed_by(policy.scheduler_name) and not pod.gates and not pod.is_terminating
 
 
 def _at_once(cls: PodClass, came: int, within_s: float) -> int:
@@ -99,7 +107,7 @@ def worth_in_turn(offer: Offer, steady: Steady, unit: Unit) -> float:
     A machine takes what comes until something does not fit, and the next one goes on with that (next fit). Jobs of 3, 2
     and 2 GiB in turn use 3 and 4 of 4 GiB: 3.5 in the mean.
     """
-    work = [cls.requests for cls in steady.there if offer.could_hold(cls)]
+    work = [cls.requests for cls in steady.recent if offer.could_hold(cls)]
     machines, used = 1, np.zeros(len(offer.free), dtype=np.int64)
     total = used.copy()
     for requests in work:

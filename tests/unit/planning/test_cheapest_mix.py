@@ -12,7 +12,8 @@ import pytest
 from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup, Policy, Workload
+from htas.model.policy import AutoscalingAlgorithm, Fallback, FallbackMode, Limits, NodeGroup, Policy, Workload
+from htas.model.snapshot import Memory
 from htas.planning.planner import plan
 from tests.builders import (
     NECTAR,
@@ -25,6 +26,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    running,
 )
 from tests.stories.play import Story, job
 
@@ -142,6 +144,20 @@ def test_what_was_bought_for_a_mix_holds_it_when_the_machines_come() -> None:
     story = Story(policy, *arrivals).play(2400)
     story.assert_over(6)
     assert len(story.store.bills()) == 3
+
+
+def test_a_tight_mix_is_found_again_where_somebody_more_important_preempts() -> None:
+    """Two machines of 10 GiB were bought for 4, 3 and 3 GiB each; best fit puts both 4 GiB on one of them."""
+    nodes = [make_node("a", "64", "10Gi"), make_node("b", "64", "10Gi"), make_node("c", "64", "20Gi")]
+    sizes = [("a4", 4), ("a3", 3), ("a3b", 3), ("b4", 4), ("b3", 3), ("b3b", 3)]
+    mix = [make_pod(name, "100m", f"{gib}Gi", priority=50) for name, gib in sizes]
+    low = running(make_pod("low", "1", "20Gi", priority=0), "c")
+    high = make_pod("high", "1", "20Gi", priority=100)
+    memory = Memory(bought_for={pod.key: pod.name[0] for pod in mix})
+    policy = make_policy(flavours=NECTAR[:1], fallback=Fallback(mode=FallbackMode.PREEMPT))
+    result = plan(make_snapshot(nodes, [low, high, *mix], memory=memory), policy, NOW)
+    assert [victim.pod for victim in result.preempt] == ["default/low"]
+    assert {bind.pod for bind in result.bind} == {pod.key for pod in mix}
 
 
 def test_the_same_seed_gives_the_same_history() -> None:

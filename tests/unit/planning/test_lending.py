@@ -10,10 +10,12 @@ import pytest
 
 from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
-from htas.model.policy import NodeGroup, Policy, Workload
-from htas.model.reasons import Unplaced
+from htas.model.policy import Fallback, FallbackMode, NodeGroup, Policy, Workload
+from htas.model.reasons import Kept, Unplaced
+from htas.model.snapshot import Memory
 from htas.planning.planner import plan
 from tests.builders import (
+    NECTAR,
     NOW,
     amounts,
     make_flavour,
@@ -22,6 +24,7 @@ from tests.builders import (
     make_policy,
     make_snapshot,
     owned_node,
+    ready_claim,
     running,
 )
 
@@ -125,3 +128,87 @@ def test_no_job_waits_for_a_services_machine_that_is_on_its_way() -> None:
     starting = msgspec.structs.replace(ROOMY, is_ready=False)
     result = planned([OLD, JOB], None, starting)
     assert {item.group for item in result.launch} == {"batch"}
+
+
+def on(node: str, name: str, memory: str, **fields: Any) -> Pod:
+    """A service's pod that may be moved."""
+    owner = Owner("ReplicaSet", f"{name}-5d8", f"uid-{name}", 1)
+    says = {"htas.io/migrate": "true"}
+    return running(make_pod(name, "100m", memory, owner=owner, disruption=says, created_at=NOW - DAY_S, **fields), node)
+
+
+def test_nobody_is_preempted_on_a_services_node_for_a_job() -> None:
+    """It may have what services leave, and no more."""
+    policy = make_policy(groups=groups(flavours=("t3.xsmall",)), fallback=Fallback(mode=FallbackMode.PREEMPT))
+    job = make_job("job", 600, cpu="1", memory="2Gi", priority=100)
+    assert not planned([on("roomy", "web", "3Gi"), job], policy, claims=(ready_claim(ROOMY),)).preempt
+
+
+def test_no_service_is_moved_to_make_room_for_a_job() -> None:
+    a, b = (owned_node(name, "services", "m3.small", cpu="2", memory="4Gi") for name in "ab")
+    pods = [on("a", "wa", "2Gi"), on("b", "wb", "2Gi"), make_job("job", 600, cpu="500m", memory="3Gi")]
+    result = planned(pods, None, a, b, claims=(ready_claim(a), ready_claim(b)))
+    assert not result.migrate
+    assert {item.group for item in result.launch} == {"batch"}
+
+
+def test_work_that_is_expected_keeps_no_services_node() -> None:
+    """Jobs come steadily, and their own node is full: a node whose service fits elsewhere is emptied all the same."""
+    a, b = (owned_node(name, "services", "m3.small", cpu="2", memory="4Gi") for name in "ab")
+    own = owned_node("own", "batch", "m3.small", cpu="2", memory="4Gi")
+    came = [make_job(f"j{age}", 600, cpu="100m", memory="500Mi", created_at=NOW - age) for age in range(5, 110, 15)]
+    jobs = [running(job, "own", NOW - job.created_at) for job in came]
+    memory = Memory(underutilized_since={"a": NOW - 7200, "b": NOW - 7200}, queue_empty_since=NOW - 7200)
+    claims = tuple(ready_claim(node, 7200) for node in (a, b, own))
+    pods = [on("a", "wa", "100Mi"), on("b", "wb", "3600Mi"), *jobs]
+    result = planned(pods, make_policy(groups=groups(), look_ahead_s=120.0), a, b, own, claims=claims, memory=memory)
+    assert [(move.pod, move.target) for move in result.migrate] == [("default/wa", "b")]
+    assert Kept.NEEDED not in {kept.reason for kept in result.kept if kept.node in "ab"}
+
+
+def test_no_node_is_lent_that_is_to_go() -> None:
+    retired = [msgspec.structs.replace(each, retired=each.name == "m3.small") for each in NECTAR]
+    result = planned([OLD, JOB], make_policy(groups=groups(), flavours=retired), claims=(ready_claim(ROOMY),))
+    assert not result.bind
+    assert {item.group for item in result.launch if not item.replaces} == {"batch"}
+
+
+def test_a_job_of_hours_borrows_nothing() -> None:
+    """It would hold a machine of eight cores once its services have gone, where one of its own costs a thirtieth."""
+    assert not planned([OLD, make_job("long", 7200, cpu="100m", memory="300Mi")]).bind
+
+
+def static(node: str, age_s: float) -> Pod:
+    """The kubelet's own pod, as kubeadm's nodes have them."""
+    name = f"kube-proxy-{node}"
+    pod = make_pod(name, "100m", "50Mi", is_mirror=True, owner=Owner("Node", node), created_at=NOW - age_s)
+    return running(pod, node, age_s)
+
+
+def test_the_kubelets_own_pods_are_no_services() -> None:
+    """A node with such a pod alone is empty, and two new nodes are no two new services."""
+    assert not planned([static("roomy", DAY_S), JOB]).bind
+    news = [static("n1", 900.0), static("n2", 300.0)]
+    nodes = [owned_node(name, "services", "t3.xsmall", cpu="1", memory="1Gi") for name in ("n1", "n2")]
+    assert binds(planned([OLD, *news, JOB], None, ROOMY, *nodes)) == {"default/job": "roomy"}
+
+
+def _two(**fields: Any) -> list[Pod]:
+    return [msgspec.structs.replace(service(f"new-{age_s:g}", age_s), **fields) for age_s in (900.0, 300.0)]
+
+
+@pytest.mark.parametrize(
+    "came",
+    [
+        pytest.param(_two(node=None, started_at=None, gates=("quota",)), id="behind a gate"),
+        pytest.param(_two(deleted_at=NOW - 1.0), id="leaving already"),
+        pytest.param(_two(owner=None, twin_of="web"), id="copies of pods that move"),
+    ],
+)
+def test_these_are_no_new_services(came: list[Pod]) -> None:
+    assert binds(planned([OLD, *came, JOB])) == {"default/job": "roomy"}
+
+
+def test_one_service_a_minute_for_long_is_no_single_deployment() -> None:
+    there = [service(f"web-{number}", 10 + 50.0 * number) for number in range(24)]
+    assert not planned([*there, JOB]).bind

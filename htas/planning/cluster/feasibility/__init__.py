@@ -30,6 +30,9 @@ STATIC_FILTERS: tuple[Filter, ...] = (
 )
 """Filters that read the nodes and volumes alone; their answers are kept."""
 
+LENT_FILTERS: tuple[Filter, ...] = tuple(each for each in STATIC_FILTERS if each is not node_groups.refuse)
+"""What of them holds on nodes of another group that are lent (`lending.py`)."""
+
 NEIGHBOUR_FILTERS: tuple[Filter, ...] = (topology_spread.refuse, inter_pod_affinity.refuse)
 """Filters that read which pods run in a node's whole domain, so that room on the node alone changes nothing."""
 

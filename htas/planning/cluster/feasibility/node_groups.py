@@ -1,8 +1,8 @@
 """HTAS's own filter: each kind of work goes to the node groups that take it (HTAS paper 4).
 
-Groups for services may lend batch work room (`lending.py`).
 It holds for pods that HTAS binds; pods of other schedulers go where those put them. Nodes of no group, or of a group
-the configuration no longer has, are fixed capacity and take every kind.
+the configuration no longer has, are fixed capacity and take every kind. Where a group for services lends room, batch
+work is placed there without this filter (`Simulation.allowed_where_lent`), and nothing else is done for it there.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ OTHER_WORK = "node(s) were in a node group that does not take"
 
 def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
     closed = {group.name for group in context.policy.groups if not group.workload.takes(kind)}
-    lent = context.lent if kind is WorkKind.BATCH else frozenset[str]()
-    nodes = context.table.nodes[rows]
-    return np.array([node.group in closed and node.name not in lent for node in nodes], dtype=np.bool_)
+    return np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
 
 
 def reason(kind: WorkKind) -> str:
