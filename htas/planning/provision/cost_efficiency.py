@@ -60,7 +60,7 @@ def trial_fill(offer: Offer, demands: Sequence[Demand]) -> list[int]:
     step = -(-len(demands) // SAMPLE)
     for demand in demands[::step] if step > 1 else demands:
         cls = demand.cls
-        if not offer.takes[cls.static_key]:
+        if not offer.would_take(cls):
             continue
         requests = cls.requests.tolist()
         count = min(room[resource] // requests[resource] for resource in cls.needs)

@@ -21,7 +21,7 @@ from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
-from htas.planning.provision.parts import Floats, Part, parts_of
+from htas.planning.provision.parts import Floats, Part, later_than, parts_of
 from htas.planning.provision.steady import NOT_STEADY, Steady, worth_in_turn, worth_when_full
 
 
@@ -76,10 +76,13 @@ class GreedyProvisioner:
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
         self._mark = len(sim.log)
+        self._later: Sequence[Demand] = ()
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
-        for part in parts_of(demands, self.offers):
+        parts = parts_of(demands, self.offers)
+        for number, part in enumerate(parts):
+            self._later = later_than(part, parts[number + 1 :])
             self._use_what_is_bought(part)
             self._buy_for_part(part)
 
@@ -264,7 +267,7 @@ class GreedyProvisioner:
         Offers are looked at from the highest score they could have down to where none could be as good any more: of
         2,000 flavours a trial fills a few dozen.
         """
-        total = part.total
+        total, left = part.total, [*left, *self._later]
         most = self._most_score(part, left, total)
         waiting = [demand for demand in left if not demand.is_expected]
         scores: dict[tuple[str, str], tuple[float, float]] = {}
@@ -316,7 +319,8 @@ class GreedyProvisioner:
         if self._steady or not total[[CPU_ROW, MEMORY_ROW]].any():
             return np.full(len(part.offers), np.inf)
         free, prices, weights = part.of_offers()
-        used = free if len(left) > SAMPLE else np.minimum(free, total[[CPU_ROW, MEMORY_ROW]])
+        is_all = len(left) <= SAMPLE and not self._later
+        used = np.minimum(free, total[[CPU_ROW, MEMORY_ROW]]) if is_all else free
         usage = (used / (self._unit.cpu_m, self._unit.memory_bytes) * weights).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             most: Floats = np.where(prices > 0, usage / prices * (1 + 1e-9), np.inf)

@@ -7,13 +7,14 @@ others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
 from htas.planning.place.demand import Demand
+from htas.planning.provision.cost_efficiency import SAMPLE
 from htas.planning.provision.offers import Offer
 
 Floats = NDArray[np.float64]
@@ -91,6 +92,18 @@ def parts_of(demands: Sequence[Demand], offers: Sequence[Offer]) -> list[Part]:
                     parts[key] = Part(tuple(offers[i] for i in holds))
                 parts[key].demands.append(demand)
     return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
+
+
+def later_than(part: Part, others: Sequence[Part]) -> list[Demand]:
+    """What is bought for after a part and is as important: its machines are filled with that, too.
+
+    Of 23 streams few fit on the smallest machines. Judged part by part, four machines of 8 cores and two of 4 were
+    bought, for 1.59 an hour; one of 48 cores at 0.79 holds them all. Of many every n-th stands for its neighbours.
+    """
+    priority = part.demands[0].cls.priority
+    later = [demand for other in others for demand in other.left if demand.cls.priority == priority]
+    step = -(-len(later) // SAMPLE)
+    return [replace(demand, count=demand.count * step) for demand in later[::step]] if step > 1 else later
 
 
 def _holding(demands: Sequence[Demand], offers: Sequence[Offer]) -> Bools:

@@ -72,6 +72,20 @@ def test_greedy_buys_what_is_cheapest_for_the_work(pods: list[Pod], want: dict[s
     assert sorted(pod for item in result.launch for pod in item.pods) == sorted(pod.key for pod in pods)
 
 
+def test_a_machine_for_those_that_few_hold_is_judged_with_what_else_fills_it() -> None:
+    """Alone, five of 9 GiB are cheapest on machines of 8 cores; with fifteen small ones a large bargain holds all."""
+    flavours = [
+        make_flavour("s", "4", "8Gi", "0.136"),
+        make_flavour("b", "8", "32Gi", "0.33"),
+        make_flavour("blade", "48", "192Gi", "0.79"),
+    ]
+    large = [make_pod(f"large{i}", "2", "9Gi") for i in range(5)]
+    small = [make_pod(f"small{i}", "1", "2Gi") for i in range(15)]
+    policy = make_policy(flavours=flavours)
+    assert bought(planned(large, policy)) == {"b": 2}
+    assert bought(planned([*large, *small], policy)) == {"blade": 1}
+
+
 def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
     result = planned([make_pod("huge", "64", "1Gi")])
     assert result.launch == ()
