@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,22 +62,21 @@ NOT_STEADY = Steady()
 """Nothing comes steadily: what waits is all there is."""
 
 
-def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float) -> Steady:
+def steady_work(book: ClassBook, policy: Policy, pods: Sequence[Pod], now: float) -> Steady:
     """The batch work of late and the new services that come steadily.
 
     Nothing without `lookAhead`: then machines are bought for the work that waits, as in the paper (Algorithm 3).
     """
     within_s = policy.look_ahead_s
     if within_s <= 0:
-        return Steady()
-    pods = [pod for pod in pods if not pod.is_daemon and not pod.twin_of]
-    batch = [pod for pod in pods if is_new_batch(pod) and pod.created_at > now - within_s]
+        return NOT_STEADY
+    late = [pod for pod in pods if is_new_batch(pod) and pod.created_at > now - within_s]
     found = new_services(pods, now)
     found = found if keep_coming(found) else []
-    if steady_part(batch, within_s, now):
-        found = [*batch, *found]
+    if steady_part(late, within_s, now):
+        found = [*late, *found]
     if not found:
-        return Steady()
+        return NOT_STEADY
     of_pods = [book.class_of(pod) for pod in found]
     classes, counts = {id(cls): cls for cls in of_pods}, Counter(map(id, of_pods))
     ordered = sorted(classes.values(), key=lambda cls: (-cls.size[0], -cls.size[1], cls.example.key))

@@ -8,43 +8,31 @@ of a machine is `reserved` where the provider does so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
 import msgspec
 
 from htas.model.constraints import Constraints, PodAffinityTerm
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Billing, Catalogue
 from htas.model.nodes import HOSTNAME_LABEL
-from htas.model.resources import Resources
-from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task, Workload
+from htas.sandbox.workload import Arrival, Budget, Rescale, Task, Workload
 from tools.bench.money.scenes import (
-    GIB,
+    DEPLOYED,
     HOUR_S,
     MINUTE_S,
+    STATEFUL,
     Family,
     Scene,
     closing,
+    flavours,
     in_turn,
     job,
     of_app,
     poisson,
     service,
 )
-
-DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET
-
-
-def _flavours(
-    rows: Iterable[tuple[str, float, float, float]], kept: tuple[int, float] = (0, 0.0)
-) -> tuple[Flavour, ...]:
-    """Name, cores, GiB, price an hour; `kept`: milli-cores and GiB for the system of each."""
-    held = Resources(kept[0], int(kept[1] * GIB), 0, 0)
-    return tuple(
-        Flavour(name, Resources(int(cores * 1000), int(gib * GIB), 0, 110), round(price * 10**9), held)
-        for name, cores, gib, price in rows
-    )
 
 
 def aws_like() -> Catalogue:
@@ -55,13 +43,13 @@ def aws_like() -> Catalogue:
         for kind, ratio, price in (("c6i", 2, 0.085), ("m6i", 4, 0.096), ("r6i", 8, 0.126))
         for size, cores in sizes
     ]
-    return Catalogue(_flavours(rows, (100, 0.6)), billing=Billing(1, 60))
+    return Catalogue(flavours(rows, (100, 0.6)), billing=Billing(1, 60))
 
 
 def hetzner_like() -> Catalogue:
     """Shared and dedicated cores; any part of an hour is an hour."""
     return Catalogue(
-        _flavours(
+        flavours(
             (
                 ("cx22", 2, 4, 0.0060),
                 ("cx32", 4, 8, 0.0113),
@@ -83,7 +71,7 @@ def hetzner_like() -> Catalogue:
 def ovh_like() -> Catalogue:
     """b2, c2 and r2: an hour at least, then by the minute."""
     return Catalogue(
-        _flavours(
+        flavours(
             (
                 ("b2-7", 2, 7, 0.0681),
                 ("b2-15", 4, 15, 0.1290),
@@ -107,7 +95,7 @@ def ovh_like() -> Catalogue:
 def bargain_like() -> Catalogue:
     """A private cloud's list whose old 48-core blades are sold off at 40 % of what their size would cost."""
     return Catalogue(
-        _flavours(
+        flavours(
             (
                 ("s.2", 2, 4, 0.070),
                 ("s.4", 4, 8, 0.136),
@@ -142,12 +130,12 @@ def azure_like() -> Catalogue:
         ("F8s", 8, 16, 0.3380, 180, 2.6),
         ("F16s", 16, 32, 0.6770, 260, 3.6),
     )
-    flavours = tuple(
+    sold = tuple(
         flavour
         for name, cores, gib, price, kept_m, kept_gib in rows
-        for flavour in _flavours([(name, cores, gib, price)], (kept_m, kept_gib))
+        for flavour in flavours([(name, cores, gib, price)], (kept_m, kept_gib))
     )
-    return Catalogue(flavours, billing=Billing(60, 60))
+    return Catalogue(sold, billing=Billing(60, 60))
 
 
 # HPC arrays.

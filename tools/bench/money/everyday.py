@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
+    DEPLOYED,
     GIB,
     HOUR_S,
     MINUTE_S,
@@ -33,12 +33,11 @@ from tools.bench.money.scenes import (
     poisson,
     service,
     trace_prices,
+    unstated,
     with_gpus,
 )
 
 START_S = 120.0
-DEPLOYED = ControllerKind.REPLICA_SET
-_unstated = partial(job, states=None)
 
 
 # CI.
@@ -88,7 +87,7 @@ def _ci_bursts(seed: int) -> Scene:
                     continue
                 number += 1
                 runs_s = random.uniform(stage.shortest_s, stage.longest_s)
-                task = _unstated(f"ci-{stage.name}-{number}", stage.cpu_m, stage.gib, runs_s)
+                task = unstated(f"ci-{stage.name}-{number}", stage.cpu_m, stage.gib, runs_s)
                 arrivals.append(Arrival(when, task))
             when += stage.next_after_s
     arrivals.append(closing(max(each.at_s for each in arrivals) + 4 * HOUR_S))
@@ -114,17 +113,17 @@ def _step(random: Random, since_s: float, step: _Step) -> Iterator[Arrival]:
     for number in range(step.jobs):
         at_s = since_s + random.uniform(0, step.within_s)
         runs_s = random.uniform(step.shortest_s, step.longest_s)
-        yield Arrival(at_s, _unstated(f"{step.name}-{number}", step.cpu_m, step.gib, runs_s))
+        yield Arrival(at_s, unstated(f"{step.name}-{number}", step.cpu_m, step.gib, runs_s))
 
 
 def _spark(random: Random, number: int, since_s: float) -> Iterator[Arrival]:
     """A driver, and 8 to 16 executors that come a minute later and end before it."""
     begins_s = since_s + random.uniform(0, 240)
     length_s = random.uniform(30, 75) * MINUTE_S
-    yield Arrival(begins_s, _unstated(f"spark-driver-{number}", 1000, 3.0, length_s))
+    yield Arrival(begins_s, unstated(f"spark-driver-{number}", 1000, 3.0, length_s))
     for executor in range(random.randint(8, 16)):
         runs_s = length_s - 90 - random.uniform(0, 0.2) * length_s
-        yield Arrival(begins_s + 60, _unstated(f"spark-executor-{number}{executor:02d}", 3500, 12.0, runs_s))
+        yield Arrival(begins_s + 60, unstated(f"spark-executor-{number}{executor:02d}", 3500, 12.0, runs_s))
 
 
 def _etl_night(seed: int) -> Scene:
@@ -178,7 +177,7 @@ def _web_hpa(seed: int) -> Scene:
         budgets.append(Budget("default", name, of_app(name), least - 1))
         loads += _traffic(random, name, until_s)
     for tick in range(24):
-        arrivals.append(Arrival(900.0 * tick + 30, _unstated(f"cron-{tick}", 300, 0.5, random.uniform(30, 240))))
+        arrivals.append(Arrival(900.0 * tick + 30, unstated(f"cron-{tick}", 300, 0.5, random.uniform(30, 240))))
     arrivals.append(closing(until_s))
     work = Workload("web-hpa", in_turn(arrivals), budgets=tuple(budgets), scalers=tuple(scalers), loads=in_turn(loads))
     return Scene(work, paper_prices(), startup_s=START_S)
@@ -246,7 +245,7 @@ def _spread_ha(seed: int) -> Scene:
             rescales.append(Rescale(at_s, "default", name, least + random.randint(-1, 4)))
     for number, at_s in enumerate(poisson(random, lambda _: 1 / 180, 600.0, until_s), 1):
         cpu_m, gib = random.choice((200, 500, 1000)), random.choice((0.5, 1.0, 2.0))
-        arrivals.append(Arrival(at_s, _unstated(f"task-{number}", cpu_m, gib, random.uniform(60, 1500))))
+        arrivals.append(Arrival(at_s, unstated(f"task-{number}", cpu_m, gib, random.uniform(60, 1500))))
     return Scene(Workload("spread-ha", in_turn(arrivals), in_turn(rescales)), paper_prices(), startup_s=START_S)
 
 
@@ -263,7 +262,7 @@ def _ml_notebooks(seed: int) -> Scene:
     arrivals, rescales = list[Arrival](), list[Rescale]()
     for number in range(14):
         gpus = random.choice((1, 1, 1, 2, 4))
-        task = _unstated(f"train-{number}", gpus * 6000, gpus * 24, random.uniform(6, 20) * HOUR_S)
+        task = unstated(f"train-{number}", gpus * 6000, gpus * 24, random.uniform(6, 20) * HOUR_S)
         arrivals.append(Arrival(random.uniform(0, 12) * HOUR_S, with_gpus(task, gpus * 1000)))
     for number in range(40):
         has_gpu = random.random() < 0.25
@@ -348,11 +347,11 @@ def _cron_minutes(seed: int) -> Scene:
         for name, cpu_m, gib, runs_s, every in crons:
             if minute % every == 0:
                 at_s = minute * MINUTE_S + random.uniform(0, 3)
-                task = _unstated(f"cron{name}-{minute}", cpu_m, gib, runs_s * random.uniform(0.8, 1.25))
+                task = unstated(f"cron{name}-{minute}", cpu_m, gib, runs_s * random.uniform(0.8, 1.25))
                 arrivals.append(Arrival(at_s, task))
         for part in range(6) if minute % 15 == 0 else ():
             at_s = minute * MINUTE_S + random.uniform(0, 3)
-            arrivals.append(Arrival(at_s, _unstated(f"quarter-{minute}{part}", 500, 1.0, random.uniform(60, 200))))
+            arrivals.append(Arrival(at_s, unstated(f"quarter-{minute}{part}", 500, 1.0, random.uniform(60, 200))))
     return Scene(Workload("cron-minutes", in_turn(arrivals)), paper_prices(), startup_s=START_S)
 
 

@@ -7,49 +7,34 @@ half of the flavours, gangs that come and end at once, and price lists in which 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
 from random import Random
 
 import msgspec
 
 from htas.model.constraints import Constraints
-from htas.model.flavours import Billing, Catalogue, Flavour
-from htas.model.resources import Resources
-from htas.sandbox.workload import Arrival, Budget, ControllerKind, HorizontalScaler, Load, Rescale, Task, Workload
+from htas.model.flavours import Billing, Catalogue
+from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Task, Workload
 from tools.bench.money.scenes import (
-    GIB,
+    DEPLOYED,
     HOUR_S,
     MINUTE_S,
+    STATEFUL,
     Family,
     Scene,
     closing,
+    flavours,
     in_turn,
     job,
     of_app,
     poisson,
     service,
+    unstated,
 )
 
-DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET
-_unstated = partial(job, states=None)
 ARCH = "kubernetes.io/arch"
-_Row = tuple[str, int, float, float]
-"""Name, cores, GiB, price an hour."""
-
-
-def _flavours(rows: Sequence[_Row], labels: Mapping[str, str] | None = None) -> tuple[Flavour, ...]:
-    """Of each the system keeps 150m and a GiB."""
-    return tuple(
-        Flavour(
-            name,
-            Resources(cores * 1000, int(gib * GIB), 0, 110),
-            round(price * 10**9),
-            reserved=Resources(150, GIB, 0, 0),
-            labels=labels or {},
-        )
-        for name, cores, gib, price in rows
-    )
+_Row = tuple[str, float, float, float]
+_KEPT = (150, 1.0)
+"""Of each machine the system keeps 150m and a GiB."""
 
 
 # Game servers.
@@ -61,7 +46,7 @@ def _per_second() -> Catalogue:
     rows: list[_Row] = [(f"e2-{cores}", cores, cores * 4, 0.0335 * cores) for cores in sizes]
     rows += [(f"hc-{cores}", cores, cores, 0.02475 * cores) for cores in sizes[1:]]
     rows += [("hm-4", 4, 32, 0.181), ("hm-8", 8, 64, 0.362)]
-    return Catalogue(_flavours(rows), billing=Billing(1, 60))
+    return Catalogue(flavours(rows, _KEPT), billing=Billing(1, 60))
 
 
 def _games(seed: int) -> Scene:
@@ -99,8 +84,8 @@ def _games(seed: int) -> Scene:
 def _two_architectures() -> Catalogue:
     """Whole hours; Arm costs three quarters."""
     sizes = (2, 4, 8, 16)
-    amd = _flavours([(f"x{cores}", cores, cores * 4, 0.05 * cores) for cores in sizes], {ARCH: "amd64"})
-    arm = _flavours([(f"a{cores}", cores, cores * 4, 0.0385 * cores) for cores in sizes], {ARCH: "arm64"})
+    amd = flavours([(f"x{cores}", cores, cores * 4, 0.05 * cores) for cores in sizes], _KEPT, {ARCH: "amd64"})
+    arm = flavours([(f"a{cores}", cores, cores * 4, 0.0385 * cores) for cores in sizes], _KEPT, {ARCH: "arm64"})
     return Catalogue(amd + arm, billing=Billing(3600, 3600))
 
 
@@ -121,7 +106,7 @@ def _ci_arch(seed: int) -> Scene:
             for part in range(random.randint(3, 6)):
                 cpu_m, gib, least, most = random.choice(_CI_JOBS)
                 runs_s = random.uniform(least, most) * MINUTE_S
-                task: Task = _unstated(f"{arch}x-{number}{part:02d}", cpu_m, gib, runs_s)
+                task: Task = unstated(f"{arch}x-{number}{part:02d}", cpu_m, gib, runs_s)
                 arrivals.append(Arrival(at_s + 20 * part, msgspec.structs.replace(task, constraints=on)))
     arrivals.append(closing(10 * HOUR_S))
     return Scene(Workload("ci-arch", in_turn(arrivals)), _two_architectures(), startup_s=120.0)
@@ -142,7 +127,7 @@ def _eight_cores_cheap() -> Catalogue:
         ("r.4", 4, 32, 0.27),
         ("r.8", 8, 64, 0.50),
     ]
-    return Catalogue(_flavours(rows), billing=Billing(60, 60))
+    return Catalogue(flavours(rows, _KEPT), billing=Billing(60, 60))
 
 
 def _spark_web(seed: int) -> Scene:
@@ -165,10 +150,10 @@ def _spark_web(seed: int) -> Scene:
             at_s += random.uniform(200, 400)
     for number in range(6):
         at_s, runs_s = (1.5 + 1.5 * number + random.uniform(0, 0.8)) * HOUR_S, random.uniform(25, 80) * MINUTE_S
-        arrivals.append(Arrival(at_s, _unstated(f"driver-{number}", 1000, 4.0, runs_s + 60)))
+        arrivals.append(Arrival(at_s, unstated(f"driver-{number}", 1000, 4.0, runs_s + 60)))
         cpu_m, gib = random.choice(((2000, 8.0), (4000, 14.0), (3000, 11.0)))
         for part in range(random.randint(10, 30)):
-            executor = _unstated(f"exec{chr(97 + number)}-{part}", cpu_m, gib, runs_s * random.uniform(0.93, 1.0))
+            executor = unstated(f"exec{chr(97 + number)}-{part}", cpu_m, gib, runs_s * random.uniform(0.93, 1.0))
             arrivals.append(Arrival(at_s + 40 + 0.1 * part, executor))
     arrivals.append(closing(until_s))
     work = Workload(
@@ -187,7 +172,7 @@ def _near_linear() -> Catalogue:
         for kind, ratio in (("c", 2), ("g", 4), ("r", 8))
         for cores in (2, 4, 8, 16, 32)
     ]
-    return Catalogue(_flavours(rows), billing=Billing(60, 600))
+    return Catalogue(flavours(rows, _KEPT), billing=Billing(60, 600))
 
 
 def _hub_batch(seed: int) -> Scene:

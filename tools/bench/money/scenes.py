@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -15,14 +16,15 @@ from htas.config.places import config_file
 from htas.experiments.contenders import ACQUISITION_LAG_S
 from htas.experiments.workloads.openb import GPU_MILLI
 from htas.model.constraints import UNCONSTRAINED, Constraints
-from htas.model.flavours import Catalogue
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
-from htas.sandbox.workload import Arrival, Load, Rescale, Task, Workload
+from htas.sandbox.workload import Arrival, ControllerKind, Load, Rescale, Task, Workload
 
 GIB, MINUTE_S, HOUR_S = 2**30, 60.0, 3600.0
+DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET
 _Event = TypeVar("_Event", Arrival, Rescale, Load)
 
 
@@ -53,6 +55,25 @@ def trace_prices() -> Catalogue:
     return load_catalogue(config_file("flavours/openb.yaml"))
 
 
+def flavours(
+    rows: Iterable[tuple[str, float, float, float]],
+    kept: tuple[int, float] = (0, 0.0),
+    labels: Mapping[str, str] | None = None,
+) -> tuple[Flavour, ...]:
+    """Name, cores, GiB, price an hour; `kept`: milli-cores and GiB for the system of each."""
+    held = Resources(kept[0], int(kept[1] * GIB), 0, 0)
+    return tuple(
+        Flavour(
+            name,
+            Resources(int(cores * 1000), int(gib * GIB), 0, 110),
+            round(price * 10**9),
+            held,
+            labels=labels or {},
+        )
+        for name, cores, gib, price in rows
+    )
+
+
 def job(
     name: str, cpu_m: int, gib: float, runs_s: float, *, states: float | None = 1.0, rounded_to_s: float = 30.0
 ) -> Task:
@@ -60,6 +81,9 @@ def job(
     stated_s = None if states is None else math.ceil(runs_s * states / rounded_to_s) * rounded_to_s
     requests = Resources(cpu_m, int(gib * GIB), 0, 1)
     return Task(name, requests, kind=WorkKind.BATCH, runs_s=runs_s, stated_s=stated_s, labels={"job": name})
+
+
+unstated = partial(job, states=None)
 
 
 def service(name: str, cpu_m: int, gib: float, constraints: Constraints = UNCONSTRAINED) -> Task:
