@@ -62,6 +62,8 @@ class GreedyProvisioner:
         allowance: Allowance,
         placer: Placer,
         steady: Steady = NOT_STEADY,
+        *,
+        judges_alone: bool = False,
     ) -> None:
         self.sim = sim
         self.placer = placer
@@ -76,13 +78,17 @@ class GreedyProvisioner:
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
         self._mark = len(sim.log)
+        self._judges_alone = judges_alone
         self._later: Sequence[Demand] = ()
+        self.has_judged_together = False
+        """Whether some machine was judged with work that other parts ask for; see `later_than`."""
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
         parts = parts_of(demands, self.offers)
         for number, part in enumerate(parts):
-            self._later = later_than(part, parts[number + 1 :])
+            self._later = () if self._judges_alone else later_than(part, parts[number + 1 :])
+            self.has_judged_together |= bool(self._later)
             self._use_what_is_bought(part)
             self._buy_for_part(part)
 

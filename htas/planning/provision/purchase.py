@@ -88,14 +88,19 @@ def _chosen(
     offers: Sequence[Offer],
     steady: Steady,
 ) -> Attempt:
-    """The better of the greedy's way and the cheapest mix's, where a group asks for that."""
+    """The best of the greedy's ways (see `later_than`), and the cheapest mix where a group asks for that."""
     greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
     is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
-    if not is_mixing or not greedy.machines:
+    if not greedy.machines or not (is_mixing or greedy.is_judged_together):
         return greedy
     rental = ExpectedRental(policy, [demand.cls for demand in demands])
-    mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental, steady)
-    return min(greedy, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
+    found = [greedy]
+    if greedy.is_judged_together:
+        found.append(attempt(sim, policy, snapshot, demands, placer, offers, steady=steady, judges_alone=True))
+    if is_mixing:
+        best = min(found, key=lambda attempt: attempt.rank(rental))
+        found.append(attempt(sim, policy, snapshot, demands, placer, offers, best.machines, rental, steady))
+    return min(found, key=lambda attempt: attempt.rank(rental))  # the first of equals
 
 
 def _leaves_room(chosen: Attempt) -> bool:
@@ -112,6 +117,8 @@ class Attempt:
     """What found room on nodes that were there, once machines had been bought."""
     left: list[Demand]
     allowance: Allowance
+    is_judged_together: bool
+    """Some machine was judged with work of other parts: judged alone others may have been bought."""
 
     def rank(self, rental: ExpectedRental) -> tuple[object, ...]:
         """More important work first, then the expected rental, then the price an hour: the least is best."""
@@ -131,12 +138,14 @@ def attempt(
     hints: Sequence[FilledMachine] = (),
     mix: ExpectedRental | None = None,
     steady: Steady = NOT_STEADY,
+    *,
+    judges_alone: bool = False,
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)
     left = [replace(demand) for demand in demands]
     with sim.fork():
-        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady)
+        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady, judges_alone=judges_alone)
         mark = len(sim.log)
         if mix is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
@@ -148,7 +157,7 @@ def attempt(
         drop_superfluous(sim, machines, elsewhere, allowance, placer)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance, provisioner.worth)
-    return Attempt(machines, elsewhere, left, allowance)
+    return Attempt(machines, elsewhere, left, allowance, provisioner.has_judged_together)
 
 
 def _machines(

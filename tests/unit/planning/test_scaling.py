@@ -86,6 +86,17 @@ def test_a_machine_for_those_that_few_hold_is_judged_with_what_else_fills_it() -
     assert bought(planned([*large, *small], policy)) == {"blade": 1}
 
 
+def test_both_ways_of_judging_are_tried_and_the_cheaper_one_is_bought() -> None:
+    """Judged with the three small ones, the large machine scores best, at 0.45; one for each kind of work costs 0.35."""
+    flavours = [
+        make_flavour("s", "4", "8Gi", "0.09"),
+        make_flavour("m", "4", "32Gi", "0.26"),
+        make_flavour("l", "16", "64Gi", "0.45"),
+    ]
+    pods = [make_pod("large", "2", "12Gi"), *(make_pod(f"small{i}", "2", "4Gi") for i in range(3))]
+    assert bought(planned(pods, make_policy(flavours=flavours))) == {"m": 1, "s": 1}
+
+
 def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
     result = planned([make_pod("huge", "64", "1Gi")])
     assert result.launch == ()
