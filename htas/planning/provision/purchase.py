@@ -24,6 +24,12 @@ from htas.planning.provision.trimming import Assignment, FilledMachine, drop_sup
 from htas.planning.rental.new_machines import ExpectedRental
 
 
+MOST_JUDGED_TWICE = 20_000
+"""With more kinds of work each part is judged alone, once: 60,000 kinds take 3 s a way, and are so many that either
+way fills its machines.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class BoughtMachine:
     """A machine to launch: its claim, its offer and its row in the simulation."""
@@ -89,7 +95,8 @@ def _chosen(
     steady: Steady,
 ) -> Attempt:
     """The best of the greedy's ways (see `later_than`), and the cheapest mix where a group asks for that."""
-    greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
+    is_many = sum(demand.count > 0 for demand in demands) > MOST_JUDGED_TWICE
+    greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady, judges_alone=is_many)
     is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
     if not greedy.machines or not (is_mixing or greedy.is_judged_together):
         return greedy
