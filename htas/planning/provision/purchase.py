@@ -23,7 +23,6 @@ from htas.planning.provision.steady import NOT_STEADY, Steady
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
-
 MOST_JUDGED_TWICE = 20_000
 """With more kinds of work each part is judged alone, once: 60,000 kinds take 3 s a way, and are so many that either
 way fills its machines.
