@@ -36,7 +36,7 @@ demo: $(STAMP) ## play a day of mixed work in the sandbox, in about a minute
 .PHONY: test
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## unit tables, laws, stories and contracts (needs only Python packages)
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -rRfE tests/unit tests/laws tests/stories tests/contracts tests/corpus
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -rRfE tests/corpus tests/stories tests/laws tests/contracts tests/unit
 
 .PHONY: test-real
 test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and Cassandra (needs Go and, on Debian, root; the first time 15 minutes)
