@@ -12,7 +12,6 @@ import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import FILTERS, resources
-from htas.planning.cluster.lending import may_borrow
 from htas.planning.cluster.simulation import Simulation
 
 AT_ONCE = 256
@@ -41,7 +40,7 @@ def may_have_room(sim: Simulation, classes: Sequence[PodClass]) -> list[bool]:
         if len(positions) < FEW:
             continue
         allowed = sim.allowed(classes[positions[0]])
-        if sim.filter_context.lent and any(may_borrow(classes[position]) for position in positions):
+        if sim.filter_context.lent and any(classes[position].may_borrow for position in positions):
             allowed = allowed | sim.allowed_where_lent(classes[positions[0]])
         rows = np.flatnonzero(allowed & sim.table.is_open[sim.all_rows])
         requests = _requests(classes, positions)

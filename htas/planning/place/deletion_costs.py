@@ -59,7 +59,7 @@ def services_that_state_costs(snapshot: ClusterSnapshot) -> frozenset[str]:
 
     A pod that its application marks is deleted a moment later, and its like are bound long after.
     """
-    pods, known = snapshot.cluster.pods, snapshot.memory.states_costs
+    pods, known = snapshot.cluster.pods, frozenset(snapshot.memory.states_costs)
     now = {pod.service for pod in pods if pod.deletion_cost is not None and not is_ours(pod.deletion_cost)}
     before = {pod.service for pod in pods if pod.service in known} if known else set[str]()
     return frozenset(service for service in now | before if service is not None)

@@ -21,7 +21,6 @@ from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import how_many
-from htas.planning.cluster.lending import may_borrow
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.scoring import node_scores
@@ -100,10 +99,16 @@ class Judge(Protocol):
 
 
 class Placer:
-    """Places classes over the pools it was given, on rows that its judge allows; without one wherever there is room."""
+    """Places classes over the pools it was given, on rows that its judge allows; without one wherever there is room.
 
-    def __init__(self, policy: Policy, pools: Sequence[Pool], judge: Judge | None = None) -> None:
+    Where it `borrows`, batch work may go to what services' nodes have over: what waits, not what is moved.
+    """
+
+    def __init__(
+        self, policy: Policy, pools: Sequence[Pool], judge: Judge | None = None, *, borrows: bool = True
+    ) -> None:
         self.pools = tuple(pools)
+        self._borrows = borrows
         self._policy = policy
         self._judge = judge
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
@@ -127,7 +132,7 @@ class Placer:
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
-            for pool in self._lending if sim.filter_context.lent and may_borrow(cls) else ():
+            for pool in self._lending if self._borrows and sim.filter_context.lent and cls.may_borrow else ():
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge, is_lent=True)
@@ -139,7 +144,7 @@ class Placer:
 
     def anywhere(self) -> Placer:
         """One that places wherever there is room."""
-        return self if self._judge is None else Placer(self._policy, self.pools)
+        return self if self._judge is None else Placer(self._policy, self.pools, borrows=self._borrows)
 
     def _order(self, pool: Pool, cls: PodClass) -> Order:
         order = self._orders.get(pool.group)

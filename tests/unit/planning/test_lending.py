@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.claims import ClaimState
 from htas.model.plan import Plan
-from htas.model.pods import Owner, Pod
+from htas.model.pods import SAFE_TO_EVICT, Owner, Pod, RunLength, RunLengthSource
 from htas.model.policy import Fallback, FallbackMode, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept, Unplaced
 from htas.model.snapshot import Memory
@@ -126,7 +127,8 @@ def test_no_machine_with_gpus_is_lent() -> None:
 def test_no_job_waits_for_a_services_machine_that_is_on_its_way() -> None:
     """It would come for services; for the job one of its own comes as soon, and goes when it ends."""
     starting = msgspec.structs.replace(ROOMY, is_ready=False)
-    result = planned([OLD, JOB], None, starting)
+    claim = msgspec.structs.replace(ready_claim(ROOMY, 30), state=ClaimState.REGISTERED)
+    result = planned([OLD, JOB], None, starting, claims=(claim,))
     assert {item.group for item in result.launch} == {"batch"}
 
 
@@ -176,6 +178,53 @@ def test_no_node_is_lent_that_is_to_go() -> None:
 def test_a_job_of_hours_borrows_nothing() -> None:
     """It would hold a machine of eight cores once its services have gone, where one of its own costs a thirtieth."""
     assert not planned([OLD, make_job("long", 7200, cpu="100m", memory="300Mi")]).bind
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"run_length": None}, id="of unknown length"),
+        pytest.param({"run_length": RunLength(600.0, RunLengthSource.DEADLINE)}, id="that is told when to end at last"),
+        pytest.param({"run_length": RunLength(600.0, RunLengthSource.LEARNED, "template", 9, 0.2)}, id="of any length"),
+        pytest.param({"disruption": {"karpenter.sh/do-not-disrupt": "true"}}, id="that may not be disrupted"),
+        pytest.param({"disruption": {SAFE_TO_EVICT: "false"}}, id="that is not safe to evict"),
+    ],
+)
+def test_a_job_that_may_hold_the_node_for_long_borrows_nothing(fields: dict[str, Any]) -> None:
+    """Nothing stated counts as 600 s: it ran for twenty hours after the service had gone, on a machine of eight cores."""
+    assert not planned([OLD, msgspec.structs.replace(JOB, **fields)]).bind
+    known = RunLength(600.0, RunLengthSource.LEARNED, "template", 9, 0.8)
+    assert planned([OLD, msgspec.structs.replace(JOB, run_length=known)]).bind
+
+
+@pytest.mark.parametrize("scheduler", ["htas", "default-scheduler"])
+def test_a_service_that_has_just_come_is_placed_before_jobs_that_borrow(scheduler: str) -> None:
+    """The job of higher priority took its room, and a machine was bought for the service, which stays."""
+    waits = msgspec.structs.replace(service("new", 1.0), node=None, started_at=None, scheduler=scheduler)
+    waits = msgspec.structs.replace(waits, requests=amounts("1500m", "3Gi", 1))
+    job = make_job("job", 600, cpu="1", memory="2Gi", priority=10)
+    result = planned([OLD, waits, job])
+    assert "default/job" not in binds(result)
+    assert {item.group for item in result.launch if "default/new" in item.pods} == set()
+
+
+def test_many_jobs_at_once_borrow() -> None:
+    """Asked about together: who has hope of room has it of lent room, too."""
+    jobs = [make_job(f"j{i}", 600, cpu=f"{10 + i}m", memory="50Mi") for i in range(40)]
+    assert len(binds(planned([OLD, *jobs]))) == 40
+
+
+def test_no_job_is_moved_to_borrow() -> None:
+    """Its node is little used; another room is lent: it stays where it is, and begins nothing again."""
+    own = owned_node("own", "batch", "m3.small", cpu="2", memory="4Gi")
+    moves = running(
+        make_job("moves", 3000, cpu="100m", memory="100Mi", owner=Owner("Job", "moves", "uid-moves", 1)), "own", 60
+    )
+    memory = Memory(underutilized_since={"own": NOW - 7200}, queue_empty_since=NOW - 7200)
+    result = planned(
+        [OLD, moves], None, ROOMY, own, claims=(ready_claim(ROOMY, 7200), ready_claim(own, 7200)), memory=memory
+    )
+    assert not result.migrate
 
 
 def static(node: str, age_s: float) -> Pod:

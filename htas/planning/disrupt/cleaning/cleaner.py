@@ -107,7 +107,7 @@ def _rescheduler(context: PlanContext, pods_on: Mapping[str, Sequence[Pod]], lea
     running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
     held: set[int] = set()
-    judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held))
+    judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held), borrows=False)
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
     return Rescheduler(sim, simulated.book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
 
