@@ -33,6 +33,13 @@ class Unit:
         memory = max((flavour.capacity.memory_bytes for flavour in catalogue.flavours), default=0)
         return cls(max(cpu, 1), max(memory, 1))
 
+    @classmethod
+    def of_work(cls, demands: Sequence[Demand]) -> Unit:
+        """What all that waits asks for: a flavour of 2 TiB on sale does not make memory worth next to nothing then."""
+        cpu = sum(int(demand.cls.requests[CPU_ROW]) * demand.count for demand in demands)
+        memory = sum(int(demand.cls.requests[MEMORY_ROW]) * demand.count for demand in demands)
+        return cls(max(cpu, 1), max(memory, 1))
+
 
 def score(offer: Offer, demands: Sequence[Demand], unit: Unit) -> float:
     """Score of one machine of an offer for what waits; 0 where it would hold none of it.

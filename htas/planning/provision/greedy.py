@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.parts import Floats, Part, later_than, parts_of
 from htas.planning.provision.steady import NOT_STEADY, Steady, worth_in_turn, worth_when_full
+from htas.planning.rental.new_machines import ExpectedRental
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,15 @@ class Batch:
 
     offer: Offer
     rows: range
+
+
+class Way(Enum):
+    """How machines are judged. None is best for all work: some are tried, and the lowest expected rental is bought."""
+
+    TOGETHER = "with what is bought for afterwards, which fills them, too"
+    ALONE = "by the part of the work that they are bought for"
+    BY_WORK = "as TOGETHER, cpu and memory being worth what the work asks for of them"
+    BY_HOLD = "as ALONE, the parts being told apart by how long they hold a machine, too"
 
 
 CHUNK = 128
@@ -62,8 +73,8 @@ class GreedyProvisioner:
         allowance: Allowance,
         placer: Placer,
         steady: Steady = NOT_STEADY,
-        *,
-        judges_alone: bool = False,
+        way: Way = Way.TOGETHER,
+        rental: ExpectedRental | None = None,
     ) -> None:
         self.sim = sim
         self.placer = placer
@@ -78,16 +89,20 @@ class GreedyProvisioner:
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
         self._mark = len(sim.log)
-        self._judges_alone = judges_alone
+        self._way = way
+        self._hold = rental.hold if rental is not None and way is Way.BY_HOLD else None
         self._later: Sequence[Demand] = ()
         self.has_judged_together = False
         """Whether some machine was judged with work that other parts ask for; see `later_than`."""
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
-        parts = parts_of(demands, self.offers)
+        if self._way is Way.BY_WORK:
+            self._unit = Unit.of_work(demands)
+        parts = parts_of(demands, self.offers, self._hold)
+        is_together = self._way in (Way.TOGETHER, Way.BY_WORK)
         for number, part in enumerate(parts):
-            self._later = () if self._judges_alone else later_than(part, parts[number + 1 :])
+            self._later = later_than(parts[number + 1 :]) if is_together else ()
             self.has_judged_together |= bool(self._later)
             self._use_what_is_bought(part)
             self._buy_for_part(part)

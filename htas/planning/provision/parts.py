@@ -6,13 +6,13 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
 from htas.planning.place.demand import Demand
 from htas.planning.provision.cost_efficiency import SAMPLE
 from htas.planning.provision.offers import Offer
@@ -76,9 +76,15 @@ class Part:
         return total
 
 
-def parts_of(demands: Sequence[Demand], offers: Sequence[Offer]) -> list[Part]:
-    """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
-    parts: dict[tuple[int, tuple[int, ...]], Part] = {}
+def parts_of(
+    demands: Sequence[Demand], offers: Sequence[Offer], hold: Callable[[PodClass], int] | None = None
+) -> list[Part]:
+    """Demands that the same offers could hold belong together; the most important first, then the choosiest.
+
+    With `hold` (for how many seconds a machine is held for a class) also by that, the longest first: who ends sooner
+    may fill what is held anyway.
+    """
+    parts: dict[tuple[int, tuple[int, ...], int], Part] = {}
     sets: dict[bytes, tuple[int, ...]] = {}
     for start in range(0, len(demands) if offers else 0, MOST_AT_ONCE):
         some = demands[start : start + MOST_AT_ONCE]
@@ -87,21 +93,21 @@ def parts_of(demands: Sequence[Demand], offers: Sequence[Offer]) -> list[Part]:
             if packed not in sets:
                 sets[packed] = tuple(np.flatnonzero(holding).tolist())
             if holds := sets[packed]:
-                key = -demand.cls.priority, holds
+                key = -demand.cls.priority, holds, -hold(demand.cls) if hold is not None else 0
                 if key not in parts:
                     parts[key] = Part(tuple(offers[i] for i in holds))
                 parts[key].demands.append(demand)
-    return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
+    return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), *key[1:]))]
 
 
-def later_than(part: Part, others: Sequence[Part]) -> list[Demand]:
-    """What is bought for after a part and is as important: its machines are filled with that, too.
+def later_than(others: Sequence[Part]) -> list[Demand]:
+    """What is bought for after a part: its machines are filled with that, too.
 
     Of 23 streams few fit on the smallest machines. Judged part by part, four machines of 8 cores and two of 4 were
-    bought, for 1.59 an hour; one of 48 cores at 0.79 holds them all. Of many every n-th stands for its neighbours.
+    bought, for 1.59 an hour; one of 48 cores at 0.79 holds them all. Three jobs of three priorities had a machine
+    each. Of many every n-th stands for its neighbours.
     """
-    priority = part.demands[0].cls.priority
-    later = [demand for other in others for demand in other.left if demand.cls.priority == priority]
+    later = [demand for other in others for demand in other.left]
     step = -(-len(later) // SAMPLE)
     return [replace(demand, count=demand.count * step) for demand in later[::step]] if step > 1 else later
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from htas.model.policy import AutoscalingAlgorithm, Policy
@@ -13,7 +13,7 @@ from htas.planning.cluster.feasibility.message import summary
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
-from htas.planning.provision.greedy import GreedyProvisioner
+from htas.planning.provision.greedy import GreedyProvisioner, Way
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.nearest import obstacle
@@ -23,10 +23,13 @@ from htas.planning.provision.steady import NOT_STEADY, Steady
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
-MOST_JUDGED_TWICE = 20_000
-"""With more kinds of work each part is judged alone, once: 60,000 kinds take 3 s a way, and are so many that either
-way fills its machines.
+MOST_KINDS = 500
+"""With more kinds of work one way is tried, each part alone: 2,000 kinds take 2 s a way, and so many fill machines in
+any of them.
 """
+
+MOST_DYNAMIC = 16
+"""With more kinds that spread, or that care for other pods, one way is tried: each of these pods is judged alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +96,37 @@ def _chosen(
     offers: Sequence[Offer],
     steady: Steady,
 ) -> Attempt:
-    """The best of the greedy's ways (see `later_than`), and the cheapest mix where a group asks for that."""
-    is_many = sum(demand.count > 0 for demand in demands) > MOST_JUDGED_TWICE
-    greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady, judges_alone=is_many)
-    is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
-    if not greedy.machines or not (is_mixing or greedy.is_judged_together):
-        return greedy
+    """The best of the greedy's ways, and the cheapest mix where a group asks for that; the first of equals."""
+    left = [demand for demand in demands if demand.count]
     rental = ExpectedRental(policy, [demand.cls for demand in demands])
-    found = [greedy]
-    if greedy.is_judged_together:
-        found.append(attempt(sim, policy, snapshot, demands, placer, offers, steady=steady, judges_alone=True))
-    if is_mixing:
-        best = min(found, key=lambda attempt: attempt.rank(rental))
-        found.append(attempt(sim, policy, snapshot, demands, placer, offers, best.machines, rental, steady))
-    return min(found, key=lambda attempt: attempt.rank(rental))  # the first of equals
+
+    def tried(way: Way, hints: Sequence[FilledMachine] | None = None) -> Attempt:
+        return attempt(sim, policy, snapshot, demands, placer, offers, rental, steady, way, hints)
+
+    def best(found: Sequence[Attempt]) -> Attempt:
+        return min(found, key=lambda attempt: attempt.rank(rental))
+
+    first = Way.TOGETHER if len(left) <= MOST_KINDS else Way.ALONE
+    found = [tried(first)]
+    if not found[0].machines:
+        return found[0]
+    if first is Way.TOGETHER and sum(demand.cls.is_dynamic for demand in left) <= MOST_DYNAMIC:
+        found += [tried(way) for way in _other_ways(found[0], rental, left, steady)]
+    if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
+        found.append(tried(Way.TOGETHER, best(found).machines))
+    return best(found)
+
+
+def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Demand], steady: Steady) -> Iterator[Way]:
+    """The ways that may find something else. Where work keeps coming it fills what the first ones buy, however long."""
+    if together.is_judged_together:
+        yield Way.ALONE
+    if steady:
+        return
+    if len(together.machines) > 1 or len(together.machines[0].contents) > 1:
+        yield Way.BY_WORK
+    if len({rental.hold(demand.cls) for demand in demands}) > 1:
+        yield Way.BY_HOLD
 
 
 def _leaves_room(chosen: Attempt) -> bool:
@@ -141,26 +161,25 @@ def attempt(
     demands: Sequence[Demand],
     placer: Placer,
     offers: Sequence[Offer],
-    hints: Sequence[FilledMachine] = (),
-    mix: ExpectedRental | None = None,
+    rental: ExpectedRental,
     steady: Steady = NOT_STEADY,
-    *,
-    judges_alone: bool = False,
+    way: Way = Way.TOGETHER,
+    hints: Sequence[FilledMachine] | None = None,
 ) -> Attempt:
-    """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
+    """Buy greedily; or with `hints` (machines found otherwise) the cheapest mix, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)
     left = [replace(demand) for demand in demands]
     with sim.fork():
-        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady, judges_alone=judges_alone)
+        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady, way, rental)
         mark = len(sim.log)
-        if mix is not None:
+        if hints is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
             from htas.planning.provision.cheapest_mix import buy_mix
 
-            buy_mix(provisioner, left, hints, mix)
+            buy_mix(provisioner, left, hints, rental)
         provisioner.buy_for(left)
         machines, elsewhere = _machines(sim, provisioner, mark)
-        drop_superfluous(sim, machines, elsewhere, allowance, placer)
+        drop_superfluous(sim, machines, elsewhere, allowance, placer, rental)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance, provisioner.worth)
     return Attempt(machines, elsewhere, left, allowance, provisioner.has_judged_together)

@@ -310,7 +310,7 @@ class Consolidator:
             left = [demand for demand in demands.values() if demand.count]
             offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
             rental = ExpectedRental(policy, [demand.cls for demand in left])
-            found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, (), rental)
+            found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, rental, hints=())
         return None if any(demand.count for demand in found.left) else found
 
     def rehearsed(self, nodes: Sequence[DrainCandidate], offers: Sequence[Offer]) -> int | None:
