@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -35,6 +36,15 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True):
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
+
+    def holds_for(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether a node with these labels and this name matches."""
+        fields = {"metadata.name": name}
+        return bool(self.expressions or self.fields) and all(
+            item.holds_for(found.get(item.key))
+            for items, found in ((self.expressions, labels), (self.fields, fields))
+            for item in items
+        )
 
 
 class HostPort(msgspec.Struct, frozen=True, omit_defaults=True):
