@@ -29,10 +29,7 @@ from htas.model.proposals import Launch
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.machines import machine_node, offers_what_it_promised
-from htas.ports import (
-    ConflictError,
-    HTASError,
-)
+from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
 

@@ -46,7 +46,7 @@ from htas.adapters.migration.documents import (
 )
 from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.objects import CONFLICTS, Objects, TakenOverError, poll_s
-from htas.adapters.migration.present import PresentObjects, has_come_up, source_of
+from htas.adapters.migration.present import PresentObjects, check_target, has_come_up, source_of
 from htas.model.deletion_costs import DELETION_COST
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.ports import ConflictError
@@ -169,10 +169,7 @@ class Switching:
 
         What was seen running a while ago may have died since, and the source is all there is then.
         """
-        node = self._objects.node(record.target)
-        if node is None or not is_ready(node):
-            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
-            raise StepFailedError(Failure.TARGET_LOST, what)
+        check_target(self._objects, record)
         if not has_come_up(record, twin, source):
             what = f"the new pod {twin['metadata']['name']} runs no more, or is not ready"
             raise StepFailedError(Failure.RESTORE_FAILED, what)

@@ -219,10 +219,6 @@ class Reservation:
             return ()
         return (KeptRoom(self.example, self.cls, self.row, HoldReason.SLOT),)
 
-    def fits(self, sim: Simulation) -> bool:
-        """Whether its room is free, by every rule of feasibility."""
-        return self.row is not None and sim.fits(self.cls, self.row)
-
     def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> RowTransfer:
         """The way of its pod into it; `rows` are those of nodes by name."""
         source = None if has_left else rows.get(self.slot.source or "")
@@ -262,10 +258,6 @@ class RowTransfer:
     may_go_first: bool = False
     """Before its target has room: it is evicted, and is down until then."""
 
-    def fits(self, sim: Simulation) -> bool:
-        """Whether its target has room now, by every rule of feasibility."""
-        return self.target is not None and sim.fits(self.cls, self.target)
-
 
 def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowTransfer]:
     """Those that can go, one after another, carried out in the simulation; the others never get room.
@@ -277,7 +269,7 @@ def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowT
     while left and len(left) != before:
         before, stuck = len(left), []
         for each in left:
-            if each.target is None or not each.fits(sim):
+            if each.target is None or not sim.fits(each.cls, each.target):
                 stuck.append(each)
                 continue
             sim.place_many(each.cls, np.array([each.target]), np.array([1]), is_placement=False)

@@ -97,7 +97,7 @@ def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tup
     away = [each for each in reservations if each.slot.is_away]
     for each in sorted(away, key=importance):
         pod, node = each.pod, each.slot.node
-        if pod is None or not each.fits(sim):
+        if pod is None or not sim.fits(each.cls, each.row):
             blocked.append(each)
             if pod is not None:
                 waiting.append(hold(pod.key, node, HoldReason.SLOT, f": {why}" if why else ""))
@@ -159,7 +159,7 @@ class _Steps:
                 continue
             source = slot.source or ""
             is_held = source in gaining and self.gates.hold(slot.pod, gaining[source])
-            if not waiting.fits(self.simulated.sim):
+            if not self.simulated.sim.fits(waiting.cls, waiting.row):
                 if is_held:
                     self.held.add(source)
                 else:
@@ -240,7 +240,7 @@ class _Steps:
             source = rows.get(first.slot.source or "")
             if source is not None:
                 sim.unplace(first.cls, source)
-            return first.fits(sim) or any(first.fits(sim) for _ in in_order(sim, others))
+            return sim.fits(first.cls, first.row) or any(sim.fits(first.cls, first.row) for _ in in_order(sim, others))
 
     def _breaks_one(self) -> bool:
         return any(step.reason is MoveReason.BREAKS_CYCLE for step in self.steps)

@@ -167,7 +167,7 @@ class Decomposition(PlacementSearch):
         if master is None:
             return bound
         value = stage.value(self.problem, self.x)
-        rest = value - part.program.objective.of(part.part(self.x), part.program.home)
+        rest = part.rest(self.x, value)
         bound = min(bound, rest + master.tighten(part.part(self.x), deadline, value - rest))
         while bound > value and not self.clock.is_over(deadline):
             found = master.solve(part.part(self.x), value + 1 - rest, deadline, self._most_columns(deadline))
@@ -232,7 +232,7 @@ class Decomposition(PlacementSearch):
         master = Master.of(part.program, 20_000, self.clock)
         if master is None:
             return False
-        rest = value - part.program.objective.of(part.part(self.x), part.program.home)
+        rest = part.rest(self.x, value)
         until = min(deadline, self.clock.now() + 0.3)
         if master.tighten(part.part(self.x), until, value - rest) <= value - rest:
             return False
