@@ -241,12 +241,6 @@ def reserve(
     return tuple(found)
 
 
-def importance(each: Reservation) -> tuple[int, float, str]:
-    """Higher priority first, then the older."""
-    pod = each.example
-    return -pod.priority, pod.created_at, pod.key
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTransfer:
     """A pod goes to a row (`target`; None: to nowhere) from another one (`source`; None: it has left, or waits)."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import Policy
 from htas.model.proposals import Seat
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
@@ -276,7 +276,7 @@ def _seats_after(simulated: SimulatedCluster, policy: Policy) -> list[RowTransfe
     """Waiting pods with constraints among pods, placed in the simulation that stands after the verified steps."""
     steps = []
     waiting = [pod for pod in simulated.waiting if pod.scheduler == policy.scheduler_name]
-    for pod in sorted(waiting, key=lambda pod: (-pod.priority, pod.created_at, pod.key)):
+    for pod in sorted(waiting, key=priority_sort):
         cls = simulated.book.class_of(pod)
         if not cls.is_dynamic:
             continue

@@ -21,7 +21,7 @@ import numpy as np
 from htas.model.holds import Hold, HoldReason, hold
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Carrying
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod, WorkKind, priority_sort
 from htas.model.policy import Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import OutcomeReason
@@ -29,7 +29,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.cluster.slots import Reservation, importance, in_order
+from htas.planning.cluster.slots import Reservation, in_order
 from htas.planning.disrupt.rearrangement.validity import Component, components, forbidden, refusal
 from htas.planning.eligibility.budgets import BudgetLedger, max_unavailable
 from htas.planning.eligibility.migration_methods import MigrationMethods
@@ -95,7 +95,7 @@ def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tup
     """
     seated, waiting, blocked = [], [], []
     away = [each for each in reservations if each.slot.is_away]
-    for each in sorted(away, key=importance):
+    for each in sorted(away, key=lambda each: priority_sort(each.example)):
         pod, node = each.pod, each.slot.node
         if pod is None or not sim.fits(each.cls, each.row):
             blocked.append(each)
@@ -153,7 +153,7 @@ class _Steps:
             source = each.node or ""
             if self._passes(each, source, MigrationMethod.EVICT, gaining):
                 self.steps.append(_move(each, source, None, MigrationMethod.EVICT))
-        for waiting in sorted(self.simulated.reservations, key=importance):
+        for waiting in sorted(self.simulated.reservations, key=lambda each: priority_sort(each.example)):
             slot = waiting.slot
             if slot.is_away or waiting.is_moving:
                 continue
