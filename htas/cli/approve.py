@@ -13,7 +13,7 @@ from htas.cli.migrate import asker_of
 from htas.cli.options import configured
 from htas.cli.tables import table
 from htas.documents.approvals import ApprovalItem, ApprovalsReport
-from htas.documents.instants import ago, length
+from htas.documents.words import ago, length
 from htas.model.approvals import ApprovalState
 from htas.model.plan_document import instant_text
 

@@ -14,7 +14,7 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store, store_path, unshipped
 from htas.documents.history import MOST_CYCLES, CycleLine, Cycles, HistoryReport, Replayed, cycle_line, replayed
-from htas.documents.instants import ago
+from htas.documents.words import ago
 from htas.model.money import price_text
 from htas.model.outcomes import OutcomeStatus
 from htas.model.plan_document import instant_text

@@ -21,8 +21,8 @@ from htas.cli.tables import show, table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
-from htas.documents.instants import ago, length
 from htas.documents.nodes import PresentCluster, present_of
+from htas.documents.words import ago, length
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord

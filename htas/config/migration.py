@@ -8,15 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from htas.config.values import Count, Integer, Seconds, Section, Switch, Text
-from htas.model.migrations import (
-    Commands,
-    Deadlines,
-    ImageRegistry,
-    MigrationSettings,
-    Route,
-    SecureCopy,
-    Transfer,
-)
+from htas.model.migrations import Commands, Deadlines, ImageRegistry, MigrationSettings, Route, SecureCopy, Transfer
 
 Port = Annotated[Integer, Field(ge=1, le=65_535)]
 

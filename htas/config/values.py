@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 from htas.config.names import (
     NAME,
@@ -29,11 +31,11 @@ from htas.config.names import (
     checked_node_name,
     checked_short_name,
 )
-from htas.config.written import Written
 from htas.model.money import DEAREST, NANOS, PriceError, parse_price
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.versions import VERSION
 
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _UNITS_S = {
     "ms": Fraction(1, 1000),
     "s": Fraction(1),
@@ -49,6 +51,30 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 LONGEST_S = 3650 * 86400
 MOST = 2**60
 """Amounts stay below it: sums over thousands of nodes are then still far from overflowing where it could matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a value looks like in a file, for JSON schemas: an amount is a number in the model, and `8Gi` in the file.
+
+    Marks a value type: text of a `form` (a regular expression for all of it), or a number where one may be written.
+
+    A schema refuses nothing that the loader takes; what it cannot say (a limit below another) the loader still tells.
+    """
+
+    form: str
+    number: Literal["integer", "number"] | None = None
+    minimum: int | None = None
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        found = {_BOUNDS.get(key, key): value for key, value in handler(core_schema).items()}
+        text = {"pattern": f"^({self.form})$"}
+        if self.number is None:
+            lengths = {key: found[key] for key in ("maxLength",) if key in found}
+            return {"type": "string", **text, **lengths}
+        bounds = {key: found[key] for key in _BOUNDS.values() if key in found}
+        least = {"minimum": self.minimum} if self.minimum is not None and "exclusiveMinimum" not in bounds else {}
+        return {"type": [self.number, "string"], **text, **least, **bounds}
 
 
 class Section(BaseModel):

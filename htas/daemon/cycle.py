@@ -17,8 +17,7 @@ from htas.daemon.searching import Searching
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
-from htas.execution.claimed_nodes import with_true_claims
-from htas.execution.claims_seen import ready_by_now
+from htas.execution.claims_seen import ready_by_now, with_true_claims
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.drainer import Drainer
 from htas.execution.event_recorder import EventRecorder

@@ -128,8 +128,8 @@ def application(desks: Endpoints, gate: Gatekeeper, sessions: Sessions) -> Starl
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),
             route("/snapshotz", lambda _: document("snapshot")),
-            route(PATH, lambda _: searches.get()),
-            route(PATH, lambda _: searches.post(), "POST"),
+            route(PATH, lambda _: _answered(200, searches.last)),
+            route(PATH, lambda _: _answered(202, searches.ask), "POST"),
             Route("/api/migrate", ask, methods=["POST"]),
             route("/api/migrate/{id}", state),
         ]

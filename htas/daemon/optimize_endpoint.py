@@ -2,71 +2,59 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from starlette.responses import PlainTextResponse, Response
 
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycle import CycleResult
 from htas.daemon.optimizer import SearchResult
-from htas.daemon.searching import SearchReport
+from htas.daemon.searching import Searching, SearchReport
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import API_VERSION, instant_text
 from htas.model.policy import FallbackMode
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.ports import ConflictError
+from htas.web.sent import RequestRefusedError
 
 TOOK = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0, 600.0)
 PATH = "/api/optimize"
+Json = dict[str, Any]
 
 
+@dataclass(slots=True)
 class OptimizeEndpoint:
-    """Answers for the daemon that leads; `open_for` says which one that is, None: nobody here.
+    """Open while this daemon leads. Who may ask has been asked before (`authorization.Guarded`)."""
 
-    Who may ask has been asked before (`authorization.Guarded`).
-    """
+    searching: Searching | None = None
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._daemon: Daemon | None = None
-
-    def open_for(self, daemon: Daemon | None) -> None:
-        with self._lock:
-            self._daemon = daemon
-
-    def post(self) -> Response:
-        """202 with the search that will be made; 409 while one is under way or with fallback.mode off, 503 where
-        another daemon leads.
+    def ask(self) -> Json:
+        """The search that will be made. Raises RequestRefusedError: 409 while one is under way or with fallback.mode
+        off, 503 where another daemon leads.
         """
-        daemon = self._leader()
-        if daemon is None:
-            return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)
-        if daemon.searching.policy.fallback.mode is FallbackMode.OFF:
-            return PlainTextResponse("fallback.mode is off: nothing that runs is rearranged; set it to optimize\n", 409)
+        searching = self._open()
+        if searching.policy.fallback.mode is FallbackMode.OFF:
+            raise RequestRefusedError(409, "fallback.mode is off: nothing that runs is rearranged; set it to optimize")
         try:
-            report = daemon.searching.request()
+            return _document(searching.request())
         except ConflictError as error:
-            return PlainTextResponse(f"{error}; see GET {PATH}\n", 409)
-        return _document(report, 202)
+            raise RequestRefusedError(409, f"{error}; see GET {PATH}") from error
 
-    def get(self) -> Response:
-        """The last search; 404 where there was none."""
-        daemon = self._leader()
-        if daemon is None:
-            return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)
-        report = daemon.searching.report
+    def last(self) -> Json:
+        """The last search; raises RequestRefusedError, with 404 where there was none."""
+        report = self._open().report
         if report is None:
-            return PlainTextResponse(f"nothing has been searched for yet; POST {PATH} asks for it\n", 404)
-        return _document(report, 200)
+            raise RequestRefusedError(404, f"nothing has been searched for yet; POST {PATH} asks for it")
+        return _document(report)
 
-    def _leader(self) -> Daemon | None:
-        with self._lock:
-            return self._daemon
+    def _open(self) -> Searching:
+        if self.searching is None:
+            raise RequestRefusedError(503, "this daemon does not lead; ask the one that does")
+        return self.searching
 
 
-def _document(report: SearchReport, status: int) -> Response:
-    body = {
+def _document(report: SearchReport) -> Json:
+    return {
         "apiVersion": API_VERSION,
         "kind": "Search",
         "id": report.id,
@@ -80,7 +68,6 @@ def _document(report: SearchReport, status: int) -> Response:
         "leave": leave_document(report.moves),
         "place": place_document(report.seats),
     }
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
 
 
 class SearchMetrics:

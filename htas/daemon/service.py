@@ -286,14 +286,14 @@ class Service:
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.searching.on_answer = self._metrics.searches.answered
         self._moves.requests = daemon.requested_moves
-        self._searches.open_for(daemon)
+        self._searches.searching = daemon.searching
         self._seat.approvals = daemon.approvals
         self._metrics.state.awaits = lambda: daemon.approvals.waiting
         try:
             self._run_cycles(daemon, board, leadership)
         finally:
             self._moves.requests = None
-            self._searches.open_for(None)
+            self._searches.searching = None
             self._seat.approvals = None
 
     def _run_cycles(self, daemon: Cycling, board: StatusBoard, leadership: Leadership | None) -> None:

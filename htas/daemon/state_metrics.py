@@ -11,14 +11,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from htas.daemon.cycle import CycleResult
-from htas.daemon.edge_metrics import edge_metrics
-from htas.daemon.recommend.savings_metrics import recommended_metrics
 from htas.model.holds import HoldReason
 from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
+from htas.model.savings import Savings
+from htas.model.snapshot import ClusterView
 from htas.planning.namespaces import pins
+from htas.planning.place.edge_present import edge_nodes, present
+from htas.planning.solvers.edge.search import edge_ratios, node_fragmentation, service_qualities
 from htas.ports import HTASError
 
 NO_GROUP = "none"
@@ -47,14 +49,14 @@ class StateCollector(Collector):
         yield from _room(result)
         yield from _money(result.plan.cost)
         if result.savings is not None:
-            yield from recommended_metrics(result.savings, result.plan.cost.currency)
+            yield from _recommended(result.savings, result.plan.cost.currency)
         if self.policy is not None:
             yield from _limits(self.policy())
-            yield from edge_metrics(result.snapshot.cluster, self.policy())
+            yield from _edge(result.snapshot.cluster, self.policy())
             yield from _pinned(result, self.policy())
         if self.awaits is not None:
-            yield _gauge(
-                "htas_approvals_waiting", "Disruptions that wait for a word.", [], [((), float(self.awaits()))]
+            yield GaugeMetricFamily(
+                "htas_approvals_waiting", "Disruptions that wait for a word.", value=float(self.awaits())
             )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
@@ -89,17 +91,14 @@ def _work(result: CycleResult) -> Iterator[Metric]:
         ["reason"],
         ((u.reason.value,) for u in plan.unplaced),
     )
-    yield _gauge("htas_nominated_pods", "Waiting pods with room kept.", [], [((), float(len(plan.nominate)))])
+    yield GaugeMetricFamily("htas_nominated_pods", "Waiting pods with room kept.", value=float(len(plan.nominate)))
     holds = [*(item.reason for item in plan.nominate), *(HoldReason.MOVE for _ in snapshot.moves)]
     what = "Pods for which room is kept where they are not, by what for."
     yield _counted("htas_room_kept", what, ["reason"], ((reason.value,) for reason in holds))
-    yield _gauge("htas_moves", "Pods on their way to another node.", [], [((), float(len(snapshot.moves)))])
+    yield GaugeMetricFamily("htas_moves", "Pods on their way to another node.", value=float(len(snapshot.moves)))
     problems = float(len(snapshot.cluster.problems))
-    yield _gauge(
-        "htas_unusable_objects",
-        "Objects, or parts of them, passed over since they make no sense.",
-        [],
-        [((), problems)],
+    yield GaugeMetricFamily(
+        "htas_unusable_objects", "Objects, or parts of them, passed over since they make no sense.", value=problems
     )
 
 
@@ -122,11 +121,11 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     yield _counted("htas_nodes", "Nodes.", ["group", "state"], nodes)
     claims = ((claim.group, claim.state.value) for claim in snapshot.claims)
     yield _counted("htas_claims", "Machines wanted and had.", ["group", "state"], claims)
-    yield _gauge("htas_drains", "Nodes being emptied.", [], [((), float(len(snapshot.drains)))])
+    yield GaugeMetricFamily("htas_drains", "Nodes being emptied.", value=float(len(snapshot.drains)))
     kept = ((item.reason.value,) for item in result.plan.kept)
     yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
     away = float(bool(snapshot.cloud_problem))
-    yield _gauge("htas_cloud_away", "1 while the cloud does not answer.", [], [((), away)])
+    yield GaugeMetricFamily("htas_cloud_away", "1 while the cloud does not answer.", value=away)
     waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
 
@@ -166,7 +165,7 @@ def _money(cost: Cost) -> Iterator[Metric]:
         ("htas_lower_bound_per_hour", "No mix of flavours could cost less for this work.", cost.bound_nanos),
     ):
         yield _gauge(name, text, ["currency"], [(label, nanos / NANOS)])
-    yield _gauge("htas_cost_gap", "Planned cost over the lower bound, as a share of it.", [], [((), cost.gap)])
+    yield GaugeMetricFamily("htas_cost_gap", "Planned cost over the lower bound, as a share of it.", value=cost.gap)
 
 
 def _limits(policy: Policy) -> Iterator[Metric]:
@@ -186,3 +185,45 @@ def _of(group: str, limits: Limits) -> Iterator[tuple[tuple[str, ...], float]]:
     ):
         if bound is not None:
             yield (group, resource), bound / unit
+
+
+def _recommended(savings: Savings, currency: str) -> Iterator[Metric]:
+    """Both courses since the beginning: gauges, since a course that machines leave may be corrected downwards."""
+    courses = (("real", savings.real), ("with-htas", savings.with_htas))
+    cost = GaugeMetricFamily(
+        "htas_recommended_cost", "What machines have cost, and would have cost.", labels=["course", "currency"]
+    )
+    machines = GaugeMetricFamily("htas_recommended_machines", "Machines that run, and would.", labels=["course"])
+    waits = GaugeMetricFamily(
+        "htas_recommended_wait_seconds", "How long pods waited on average, and would have.", labels=["course"]
+    )
+    for name, course in courses:
+        cost.add_metric([name, currency], course.nano_seconds / (NANOS * 3600))
+        machines.add_metric([name], course.machines)
+        waits.add_metric([name], course.waits.mean_s)
+    disturbed = GaugeMetricFamily(
+        "htas_recommended_disturbed_pods", "Pods that would have been started anew or moved.", labels=["how"]
+    )
+    disturbed.add_metric(["evicted"], savings.evicted)
+    disturbed.add_metric(["moved"], savings.moved)
+    since = GaugeMetricFamily("htas_recommended_since_timestamp_seconds", "Since when both are followed.")
+    since.add_metric([], savings.since)
+    yield from (cost, machines, waits, disturbed, since)
+
+
+def _edge(view: ClusterView, policy: Policy) -> Iterator[Metric]:
+    """How near services come to their targets, and how much of each edge node nobody can use; nothing but the names
+    where no node is of tier edge."""
+    ratio = GaugeMetricFamily("htas_edge_ratio", "Share of a service's pods on the edge.", labels=["service"])
+    qos = GaugeMetricFamily("htas_edge_qos", "What that is worth, by its target.", labels=["service"])
+    unused = GaugeMetricFamily("htas_edge_fragmentation", "Share free that no service can use.", labels=["node"])
+    if edge_nodes(view.nodes, policy):
+        state = present(view, policy)
+        names = [service.name for service in state.services]
+        for service, share in zip(names, edge_ratios(state), strict=True):
+            ratio.add_metric([service], share)
+        for service, worth in zip(names, service_qualities(state, policy.edge), strict=True):
+            qos.add_metric([service], worth)
+        for node, share in zip(state.nodes, node_fragmentation(state), strict=True):
+            unused.add_metric([node.name], share)
+    yield from (ratio, qos, unused)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from htas.documents.words import some, taint_text
+from htas.model.constraints import untolerated
 from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.feasibility import node_groups
-from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
+from htas.planning.cluster.feasibility.taints import UNTOLERATED
 from htas.planning.cluster.local_storage import KEY
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.provision.offers import offers_of

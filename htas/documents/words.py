@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from htas.model.constraints import Taint
 from htas.model.money import NANOS
+from htas.model.plan_document import instant_text
 from htas.planning.cluster.local_storage import UnstatedStorage
 
 _HUNDREDTH, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
@@ -87,3 +88,27 @@ def saving(saved_nanos: int, whole_nanos: int, currency: str) -> tuple[str, str]
     """What `htas simulate` and What if say first: how much an hour, and what that is a month and of the whole."""
     a_month, part = cents(saved_nanos * HOURS_A_MONTH), share(saved_nanos, whole_nanos)
     return f"{hourly(saved_nanos)} {currency}/h", f", {a_month} a month, {part} of what these nodes cost"
+
+
+# Instants and lengths of time.
+
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def length(seconds: float) -> str:
+    """Its two greatest units at most: `45s`, `3m20s`, `2h5m`, `12d` (from ten days on hours do not matter)."""
+    left = max(0, int(seconds))
+    for i, (size, name) in enumerate(_UNITS):
+        count, rest = divmod(left, size)
+        if not count:
+            continue
+        if count >= 10 or i == len(_UNITS) - 1:
+            return f"{count}{name}"
+        less_size, less = _UNITS[i + 1]
+        return f"{count}{name}" + (f"{rest // less_size}{less}" if rest // less_size else "")
+    return "0s"
+
+
+def ago(at: float, now: float) -> str:
+    """`3m20s ago`; what is not over yet is told by its instant."""
+    return f"{length(now - at)} ago" if at <= now else instant_text(at)

@@ -11,15 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.approvals import (
-    ApprovalState,
-    Asked,
-    Question,
-    begun_by,
-    question_of,
-    questions_of,
-    without,
-)
+from htas.model.approvals import ApprovalState, Asked, Question, begun_by, question_of, questions_of, without
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan

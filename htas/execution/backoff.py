@@ -1,15 +1,32 @@
-"""Backing off flavours that failed.
+"""Backing off what failed: a call, a bind, a flavour.
 
-The wait doubles with each failure that follows the end of the last wait (20 s to 30 min by default; Cluster Autoscaler
-has 5 to 30 per node group); failures within a wait do not lengthen it. A machine that becomes Ready ends it.
+The wait of a flavour doubles with each failure that follows the end of the last wait (20 s to 30 min by default;
+Cluster Autoscaler has 5 to 30 per node group); failures within a wait do not lengthen it. A machine that becomes Ready
+ends it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from htas.model.policy import Timeouts
 from htas.model.snapshot import Backoff
+
+
+class Pause(NamedTuple):
+    """Until when something is not tried again; `length_s` is how long that is in all."""
+
+    until: float
+    length_s: float
+
+    def after(self, now: float, first_s: float, longest_s: float) -> Pause:
+        """The next one, twice as long, once it has failed again."""
+        length_s = min(max(first_s, 2 * self.length_s), longest_s)
+        return Pause(now + length_s, length_s)
+
+
+NO_PAUSE = Pause(0.0, 0.0)
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from htas.execution.backoff import NO_PAUSE, Pause
 from htas.execution.calls import Call, Calls
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import Clock
@@ -14,21 +14,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
 LONGEST_DELETE_PAUSE_S = 300.0
 """The same for deletes: one that is refused for days costs twelve calls an hour. Once the cloud answers again after it
 was away, all are made at once (`resume`)."""
-
-
-class Pause(NamedTuple):
-    """When the next call about a machine may be made; `length_s` was the last wait."""
-
-    until: float
-    length_s: float
-
-    def after(self, now: float, longest_s: float) -> Pause:
-        """The next one, once a call has failed again."""
-        length_s = min(max(FIRST_PAUSE_S, 2 * self.length_s), longest_s)
-        return Pause(now + length_s, length_s)
-
-
-NO_PAUSE = Pause(0.0, 0.0)
 
 
 def _guarded(subject: str, call: Call) -> Outcome:
@@ -68,7 +53,7 @@ class CloudCalls:
             try:
                 outcome = _guarded(subject, call)
                 if outcome.status is OutcomeStatus.FAILED:
-                    self._pauses[subject] = pause.after(self._clock.now(), longest_pause_s)
+                    self._pauses[subject] = pause.after(self._clock.now(), FIRST_PAUSE_S, longest_pause_s)
                 else:
                     self._pauses.pop(subject, None)
                 return outcome

@@ -11,6 +11,7 @@ from threading import Lock
 
 import msgspec
 
+from htas.execution.backoff import NO_PAUSE, Pause
 from htas.model.pods import Pod
 
 PATIENCE_S = 30.0
@@ -24,7 +25,7 @@ class Expectations:
     def __init__(self) -> None:
         self._lock = Lock()
         self._binds: dict[str, tuple[str, float]] = {}
-        self._held: dict[str, tuple[float, float]] = {}
+        self._held: dict[str, Pause] = {}
         self._evicted: dict[str, float] = {}
         self._nominated: dict[str, tuple[str | None, float]] = {}
 
@@ -36,9 +37,7 @@ class Expectations:
         """A bind was refused or got no answer: forget it, and hold the pod back."""
         with self._lock:
             self._binds.pop(pod, None)
-            _, last_s = self._held.get(pod, (0.0, 0.0))
-            length_s = min(2 * last_s, LONGEST_HOLD_S) if last_s else FIRST_HOLD_S
-            self._held[pod] = now + length_s, length_s
+            self._held[pod] = self._held.get(pod, NO_PAUSE).after(now, FIRST_HOLD_S, LONGEST_HOLD_S)
 
     def settle(self, pods: Iterable[Pod], now: float) -> None:
         """Drop what has been observed, what is moot because the pod is gone, and what is too old to believe."""
@@ -59,7 +58,7 @@ class Expectations:
     def held_back(self, now: float) -> Mapping[str, float]:
         """Until when pods are held back."""
         with self._lock:
-            return {pod: until for pod, (until, _) in self._held.items() if until > now}
+            return {pod: pause.until for pod, pause in self._held.items() if pause.until > now}
 
     def expect_eviction(self, uid: str, now: float) -> None:
         self._evicted[uid] = now

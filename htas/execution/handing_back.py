@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from htas.execution.calls import Call, Calls, attempted
-from htas.execution.claimed_nodes import nodes_of_claims
+from htas.execution.claims_seen import nodes_of_claims
 from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports, observed

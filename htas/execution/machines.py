@@ -13,11 +13,11 @@ import msgspec
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
-from htas.execution.claimed_nodes import nodes_of_claims, too_many_unready
-from htas.execution.claims_written import put_singly, put_together
+from htas.execution.claims_seen import nodes_of_claims, too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.joined import Joined
+from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -29,10 +29,7 @@ from htas.model.proposals import Launch
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.machines import machine_node, offers_what_it_promised
-from htas.ports import (
-    ConflictError,
-    HTASError,
-)
+from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
 

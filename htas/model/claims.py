@@ -12,6 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.resources import Resources
+
 
 class ClaimState(StrEnum):
     WANTED = "Wanted"
@@ -128,3 +130,16 @@ class Headroom(msgspec.Struct, frozen=True):
     cpu_m: int | None = None
     memory_bytes: int | None = None
     sold: tuple[str, ...] | None = None
+
+    def less(self, instances: int, size: Resources) -> Headroom:
+        """What is left once so many machines, of this size together, are taken from it; never less than nothing."""
+
+        def left(granted: int | None, taken: int) -> int | None:
+            return None if granted is None else max(0, granted - taken)
+
+        return Headroom(
+            left(self.instances, instances),
+            left(self.cpu_m, size.cpu_m),
+            left(self.memory_bytes, size.memory_bytes),
+            self.sold,
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -30,11 +32,67 @@ class Toleration(msgspec.Struct, frozen=True, omit_defaults=True):
     effect: Effect | None = None
 
 
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration covers a taint (core/v1 Toleration.ToleratesTaint).
+
+    Gt and Lt compare the taint's value with the toleration's (KEP-5471): a node tainted `spot=5` is tolerated by Gt 3.
+    An API server that does not know them admits no pod with them.
+    """
+    if toleration.effect is not None and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal" | "":
+            return toleration.value == taint.value
+        case "Gt" | "Lt":
+            return _compares(toleration, taint)
+        case _:
+            return False
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    offered, asked = (_integer(value) for value in (taint.value, toleration.value))
+    if offered is None or asked is None:
+        return False
+    return offered > asked if toleration.operator == "Gt" else offered < asked
+
+
+def _integer(text: str) -> int | None:
+    """A decimal integer of 64 bits without a plus sign or leading zeros; anything else is none."""
+    if not _DECIMAL.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps pods out and is not tolerated."""
+    for taint in taints:
+        if taint.effect is not Effect.PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
+
+
 class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True):
     """All of it must hold; a term with neither part matches no node. `fields` knows metadata.name alone."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
+
+    def holds_for(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether a node with these labels and this name matches."""
+        fields = {"metadata.name": name}
+        return bool(self.expressions or self.fields) and all(
+            item.holds_for(found.get(item.key))
+            for items, found in ((self.expressions, labels), (self.fields, fields))
+            for item in items
+        )
 
 
 class HostPort(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -179,6 +179,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.deleted_at is not None
 
 
+def priority_sort(pod: Pod) -> tuple[int, float, str]:
+    """A sorting key: higher priority first, then the older, then by name (kube-scheduler's PrioritySort)."""
+    return -pod.priority, pod.created_at, pod.key
+
+
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DAEMONSET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 """The annotation by which a custom controller's pod says that it is as a DaemonSet's: "true"."""

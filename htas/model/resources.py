@@ -76,6 +76,13 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def fits_in(self, room: Resources) -> bool:
         """Whether every amount asked for is there."""
+        if not self.extended:  # by far the most frequent question
+            return (
+                self.cpu_m <= max(room.cpu_m, 0)
+                and self.memory_bytes <= max(room.memory_bytes, 0)
+                and self.ephemeral_bytes <= max(room.ephemeral_bytes, 0)
+                and self.pods <= max(room.pods, 0)
+            )
         there = room.amounts()
         return all(n <= there.get(name, 0) for name, n in self.amounts().items() if n > 0)
 

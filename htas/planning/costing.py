@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htas.model.constraints import Taint, Toleration
+from htas.model.constraints import Taint, Toleration, untolerated
 from htas.model.nodes import Node
 from htas.model.plan import Cost
 from htas.model.pods import Pod
@@ -16,7 +16,7 @@ from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch, Proposal
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
-from htas.planning.cluster.feasibility.taints import CORDON, untolerated
+from htas.planning.cluster.feasibility.taints import CORDON
 from htas.planning.cluster.machines import learned_allocatable, nanos_paid
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.provision.bound import lower_bound_nanos

@@ -4,7 +4,7 @@ go with the work, and on as many of them as its peak needs, rented all the time 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import count
 
 from htas.model.flavours import Flavour
@@ -22,31 +22,26 @@ def homogeneous(runs: Iterable[Run], flavour: Flavour) -> list[Bill]:
     Machines are there at once and nothing is moved: what a real cluster adds in waiting is left out, in favour of the
     alternative. Raises TooSmallError.
     """
-    offered = flavour.allocatable
-    free: dict[int, list[int]] = {}
+    free: dict[int, Resources] = {}
     holds: dict[int, int] = {}
     began: dict[int, float] = {}
     bills: list[Bill] = []
     numbers = count()
     machine_of: dict[tuple[str, str], int] = {}
     for at, starts, run in _events(runs):
-        key = run.uid, run.node
+        key, asked = (run.uid, run.node), Resources(run.cpu_m, run.memory_bytes, pods=1)
         if starts:
-            _check(run, flavour, offered)
-            machine = next((each for each, room in free.items() if _fits(run, room)), None)
+            _check(run, flavour)
+            machine = next((each for each, room in free.items() if asked.fits_in(room)), None)
             if machine is None:
                 machine = next(numbers)
-                free[machine], holds[machine], began[machine] = (
-                    [offered.cpu_m, offered.memory_bytes, offered.pods],
-                    0,
-                    at,
-                )
+                free[machine], holds[machine], began[machine] = flavour.allocatable, 0, at
             machine_of[key] = machine
-            _take(run, free[machine], -1)
+            free[machine] -= asked
             holds[machine] += 1
             continue
         machine = machine_of.pop(key)
-        _take(run, free[machine], 1)
+        free[machine] += asked
         holds[machine] -= 1
         if not holds[machine]:
             bills.append(_bill(machine, flavour, began[machine], at))
@@ -70,19 +65,9 @@ def _events(runs: Iterable[Run]) -> list[tuple[float, bool, Run]]:
     return sorted(events, key=lambda event: (event[0], event[1], event[2].uid))
 
 
-def _check(run: Run, flavour: Flavour, offered: Resources) -> None:
-    if run.cpu_m > offered.cpu_m or run.memory_bytes > offered.memory_bytes:
+def _check(run: Run, flavour: Flavour) -> None:
+    if run.cpu_m > flavour.allocatable.cpu_m or run.memory_bytes > flavour.allocatable.memory_bytes:
         raise TooSmallError(f"{run.namespace}/{run.pod} does not fit a {flavour.name}; name a larger flavour")
-
-
-def _fits(run: Run, room: Sequence[int]) -> bool:
-    return run.cpu_m <= room[0] and run.memory_bytes <= room[1] and room[2] >= 1
-
-
-def _take(run: Run, room: list[int], sign: int) -> None:
-    room[0] += sign * run.cpu_m
-    room[1] += sign * run.memory_bytes
-    room[2] += sign
 
 
 def _bill(machine: int, flavour: Flavour, start: float, end: float) -> Bill:

@@ -14,6 +14,7 @@ from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, Node
+from htas.model.resources import NOTHING
 from htas.ports import CapacityError, NotFoundError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cluster import SandboxCluster
@@ -209,17 +210,8 @@ class SandboxCloud:
 
     def _room(self) -> Headroom:
         """What the quota leaves: every machine listed counts, be it failed, being deleted or somebody else's."""
-        sizes = [flavour.capacity for flavour in self._flavours.values()]
-
-        def left(granted: int | None, used: int) -> int | None:
-            return None if granted is None else max(0, granted - used)
-
-        return Headroom(
-            left(self.quota.instances, len(self._instances)),
-            left(self.quota.cpu_m, sum(size.cpu_m for size in sizes)),
-            left(self.quota.memory_bytes, sum(size.memory_bytes for size in sizes)),
-            self.sold,
-        )
+        together = sum((flavour.capacity for flavour in self._flavours.values()), start=NOTHING)
+        return msgspec.structs.replace(self.quota, sold=self.sold).less(len(self._instances), together)
 
     def add_foreign(self, instance: Instance) -> None:
         """A machine of somebody else in the same project. Of its size nothing is known: it takes one of the quota."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from htas.model.constraints import Effect, NodeSelectorTerm, Taint, Toleration
+from htas.model.constraints import untolerated
 from htas.model.nodes import Node
 from htas.model.pods import Owner, Phase, Pod
 from htas.sandbox.workload import Task
@@ -20,27 +20,9 @@ def suits(task: Task, node: Node) -> bool:
     if any(node.labels.get(key) != value for key, value in constraints.node_selector):
         return False
     terms = constraints.node_affinity
-    if terms is not None and not any(_holds(term, node) for term in terms):
+    if terms is not None and not any(term.holds_for(node.labels, node.name) for term in terms):
         return False
-    keeping_out = (taint for taint in node.taints if taint.effect is not Effect.PREFER_NO_SCHEDULE)
-    return all(any(_tolerates(one, taint) for one in constraints.tolerations) for taint in keeping_out)
-
-
-def _holds(term: NodeSelectorTerm, node: Node) -> bool:
-    if not term.expressions and not term.fields:
-        return False
-    fields = {"metadata.name": node.name}
-    return all(item.holds_for(node.labels.get(item.key)) for item in term.expressions) and all(
-        item.holds_for(fields.get(item.key)) for item in term.fields
-    )
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect not in (None, taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    if toleration.operator in ("Equal", ""):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+    return untolerated(node.taints, constraints.tolerations) is None
 
 
 def template_pod(task: Task) -> Pod:

@@ -20,8 +20,7 @@ from htas.sandbox.cloud import Chances
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
-from htas.trials.books import Reckoning
-from htas.trials.moved import Observer
+from htas.trials.observing import Observer, Reckoning
 from htas.trials.sandboxed import PlanningTimes, daemon_of
 
 SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0

@@ -11,10 +11,13 @@ from threading import Lock
 
 import msgspec
 
+from htas.documents.recommendation import CoursePoint
+from htas.model.money import NANOS
 from htas.model.outcomes import Action, Outcome
 from htas.model.plan import NodeRemoval, Plan
 from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot
 
 KEPT_DECISIONS = 20_000
@@ -170,3 +173,36 @@ def _point(snapshot: ClusterSnapshot, plan: Plan) -> Point:
         len(on_nodes),
         len(view.pods) - len(on_nodes),
     )
+
+
+# Both courses over time, as pages draw them: what machines cost an hour, really and with HTAS.
+
+MOST_OF_COURSES = 288
+"""Points of both courses at most; then every second one is left out, and the next come half as often."""
+FIRST_APART_S = 60.0
+
+
+class Courses:
+    """Told of each cycle by the thread that runs them, read by others."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._points: list[CoursePoint] = []
+        self._apart_s = FIRST_APART_S
+
+    def observe(self, savings: Savings) -> None:
+        with self._lock:
+            points = self._points
+            if points and savings.at - points[-1].at < self._apart_s:
+                return
+            if len(points) >= MOST_OF_COURSES:
+                del points[1::2]
+                self._apart_s *= 2
+            points.append(
+                CoursePoint(savings.at, savings.real.nanos_per_hour / NANOS, savings.with_htas.nanos_per_hour / NANOS)
+            )
+
+    def points(self) -> list[CoursePoint]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._points)

@@ -25,8 +25,7 @@ from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import TransientError
-from htas.web.chronicle import Chronicle
-from htas.web.courses import Courses
+from htas.web.chronicle import Chronicle, Courses
 
 RECOMMEND, DUMP = "recommend", "dump"
 """Modes that touch nothing: what is planned would be done."""

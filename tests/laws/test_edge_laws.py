@@ -102,7 +102,7 @@ def assert_kept(it: EdgeState, made: EdgeDecision) -> Layout:
         assert pod.where == move.source != move.target
         assert move.target == CLOUD or move.target in pod.allowed
     for seat in made.seats:
-        assert it.pods[seat.pod].is_new and seat.node in it.pods[seat.pod].allowed
+        assert it.pods[seat.pod].is_new and seat.target in it.pods[seat.pod].allowed
     named = [move.pod for move in made.moves] + [seat.pod for seat in made.seats] + list(made.to_cloud)
     assert len(named) == len(set(named))
     return layout

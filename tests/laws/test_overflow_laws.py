@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from htas.planning.solvers.placement import overflow
 from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
 from htas.planning.solvers.placement.overflow import OverflowSearch
-from htas.planning.solvers.placement.problem import PlacementProblem, load
+from htas.planning.solvers.placement.problem import PlacementProblem, SearchStart, load
 from tests.laws.test_priority_laws import LAWS
 
 
@@ -52,7 +52,7 @@ def searches(draw: Any) -> OverflowSearch:
     may_wait = random.random(kinds) < draw(st.sampled_from([0.5, 1.0]))
     searched = np.ones(kinds, dtype=np.bool_)
     clock = SearchClock(SearchBudget(1.0, is_deterministic=True), lambda: 0.0)
-    return OverflowSearch(problem, x, frozen, may_wait, searched, draw(st.integers(0, 9)), clock)
+    return OverflowSearch(problem, SearchStart(x, frozen, may_wait, searched, draw(st.integers(0, 9))), clock)
 
 
 def stepped(search: OverflowSearch, node: int) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
 from htas.planning.solvers.placement.filling import usable
 from htas.planning.solvers.placement.greedy import best_fit
+from htas.planning.solvers.placement.problem import SearchStart
 from htas.planning.solvers.placement.refilling import Refilling
 from tests.unit.planning.priority.test_refilling import problem
 
@@ -33,7 +34,7 @@ def test_one_more_pod_is_placed_and_nobody_loses_its_place(
     frozen = home * np.array([random.randint(0, 1) for _ in sizes])[:, None]  # type: ignore[attr-defined]
     everyone = np.ones(len(sizes), dtype=np.bool_)
     counted = SearchClock(SearchBudget(1.0, is_deterministic=True), lambda: 0.0)
-    search = Refilling(case, home.copy(), frozen, everyone, everyone, 0, counted)
+    search = Refilling(case, SearchStart(home.copy(), frozen, everyone, everyone, 0), counted)
     if search.waiting and search.one_more(0.1):
         assert search.x.sum() == home.sum() + 1
         assert (search.x >= frozen).all()

@@ -15,7 +15,7 @@ from htas.model.resources import Resources
 from htas.sandbox.ledger import Ledger, Rental
 from htas.sandbox.workload import Load, Rescale, Workload
 from htas.trials.bill import Trial, billed_until, run
-from htas.trials.books import Reckoning
+from htas.trials.observing import Reckoning
 from tests.stories.play import GIB, Story, job, service
 
 SMALL = Pattern("small", Shape.ON_OFF, high=8.0, low=1.0, length_s=600.0, period_s=300.0)

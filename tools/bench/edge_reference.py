@@ -45,7 +45,7 @@ def carried_out(state: EdgeState, made: EdgeDecision) -> Layout:
     for move in made.moves:
         layout.put(move.pod, move.target)
     for seat in made.seats:
-        layout.put(seat.pod, seat.node)
+        layout.put(seat.pod, seat.target)
     return layout
 
 

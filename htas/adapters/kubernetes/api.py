@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter, sleep
+from typing import ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 import urllib3
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry, retry_if_exception, retry_if_exception_type, stop_after_attempt
 from urllib3.connection import HTTPConnection
 
 from htas.adapters.kubernetes.access import Access
@@ -28,6 +29,8 @@ READS = 3
 """How often a read is asked for in all. Writes are tried again by the next cycle, which knows if they still hold."""
 LONGEST_PAUSE_S = 1.0
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 Query = Mapping[str, str | int]
 OnCall = Callable[[str, int, float], None]
 """Told of each request: its method, the answer's status (0: none came), and how long it took in seconds."""
@@ -167,6 +170,14 @@ class ApiServer:
             raise TransientError(f"{method} {self._access.server}{path}: {_words(error)}") from error
         self.on_call(method, answer.status, perf_counter() - began)
         return answer
+
+
+def retry_on_conflict(attempts: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Have a function that reads, changes and writes an object begin anew where somebody else wrote in between.
+
+    It is called so often at the most; the last ConflictError is raised. As client-go's RetryOnConflict.
+    """
+    return retry(retry=retry_if_exception_type(ConflictError), stop=stop_after_attempt(attempts), reraise=True)
 
 
 def _may_pass(error: BaseException) -> bool:

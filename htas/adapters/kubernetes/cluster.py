@@ -12,7 +12,7 @@ from time import monotonic
 import msgspec
 
 from htas.adapters.kubernetes import wire
-from htas.adapters.kubernetes.api import MERGE_PATCH, STRATEGIC_PATCH, ApiServer, part
+from htas.adapters.kubernetes.api import MERGE_PATCH, STRATEGIC_PATCH, ApiServer, part, retry_on_conflict
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.objects import SELECTED_NODE
 from htas.adapters.kubernetes.resources import RESOURCES
@@ -192,19 +192,12 @@ class KubernetesCluster:
         with suppress(NotFoundError):
             self._change(node, _disowning)
 
+    @retry_on_conflict(CONFLICTS)
     def _change(self, node: str, change_of: Callable[[dict[str, object]], dict[str, object] | None]) -> None:
         """Read, change and write with the version that was read: others' taints are never lost."""
-        for attempt in range(CONFLICTS):
-            found = msgspec.json.decode(self._api.get(_node_path(node)))
-            change = change_of(found)
-            if change is None:
-                return
-            try:
-                self._api.patch(_node_path(node), change, MERGE_PATCH)
-                return
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
+        change = change_of(msgspec.json.decode(self._api.get(_node_path(node))))
+        if change is not None:
+            self._api.patch(_node_path(node), change, MERGE_PATCH)
 
     def delete_node(self, node: str) -> None:
         known = self.live.node(node)

@@ -19,14 +19,7 @@ from typing import Any
 
 import structlog
 
-from htas.adapters.migration.documents import (
-    Json,
-    base_images_of,
-    containers_of,
-    found_in,
-    is_its_own,
-    record_in,
-)
+from htas.adapters.migration.documents import Json, base_images_of, containers_of, found_in, is_its_own, record_in
 from htas.adapters.migration.leftovers import Leftovers
 from htas.adapters.migration.method import Method, fenced
 from htas.adapters.migration.objects import Journal, Objects, TakenOverError, at_once_s

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Event
 
 import msgspec
 
-from htas.adapters.kubernetes.api import ApiServer, part
+from htas.adapters.kubernetes.api import ApiServer, part, retry_on_conflict
 from htas.adapters.migration.copying.image import USUAL
 from htas.adapters.migration.documents import (
     LEFT_BEHIND,
@@ -242,6 +243,7 @@ class Journal:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
+    @retry_on_conflict(CONFLICTS)
     def write(self, before: MigrationRecord | None, after: MigrationRecord) -> MigrationRecord:
         """Write a state over the one that was written last; returns it.
 
@@ -249,36 +251,25 @@ class Journal:
         the source is gone.
         """
         namespace, _, name = after.pod.partition("/")
-        for attempt in range(CONFLICTS):
-            pod = self._objects.pod(namespace, name)
-            if pod is None or pod["metadata"]["uid"] != after.uid:
-                raise _gone(after)
-            _check_ours(pod, before, after)
-            try:
-                self._objects.patch(pod, journalled(after))
-                return after
-            except NotFoundError as error:
-                raise _gone(after) from error
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
-        raise AssertionError("the last conflict is raised")
+        pod = self._objects.pod(namespace, name)
+        if pod is None or pod["metadata"]["uid"] != after.uid:
+            raise _gone(after)
+        _check_ours(pod, before, after)
+        try:
+            self._objects.patch(pod, journalled(after))
+        except NotFoundError as error:
+            raise _gone(after) from error
+        return after
 
+    @retry_on_conflict(CONFLICTS)
     def write_on_twin(self, record: MigrationRecord) -> None:
         """Write a state where the source is about to go; a twin that was deleted meanwhile has none."""
-        for attempt in range(CONFLICTS):
-            twin = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
-            if twin is None or not is_twin_of(twin, record):
-                return
-            try:
-                is_done = record.state is MigrationState.DONE
-                self._objects.patch(twin, settled(record) if is_done else journalled(record))
-                return
-            except NotFoundError:
-                return
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
+        twin = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
+        if twin is None or not is_twin_of(twin, record):
+            return
+        is_done = record.state is MigrationState.DONE
+        with suppress(NotFoundError):
+            self._objects.patch(twin, settled(record) if is_done else journalled(record))
 
 
 def _gone(record: MigrationRecord) -> StepFailedError:

@@ -97,6 +97,14 @@ class PresentObjects:
 WAITING_WELL = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
+def check_target(objects: Objects, record: MigrationRecord) -> None:
+    """Raises StepFailedError where the node that a pod moves to is gone, or does not answer."""
+    node = objects.node(record.target)
+    if node is None or not is_ready(node):
+        what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
+        raise StepFailedError(Failure.TARGET_LOST, what)
+
+
 def source_of(objects: Objects, record: MigrationRecord) -> Json | None:
     """The pod that is moved, unless it is gone; another one may bear its name by now."""
     namespace, _, name = record.pod.partition("/")

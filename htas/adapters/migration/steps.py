@@ -27,7 +27,7 @@ from htas.adapters.migration.documents import (
 from htas.adapters.migration.leftovers import Leftovers
 from htas.adapters.migration.method import Checkpointing, Method, StepFailedError, shortened
 from htas.adapters.migration.objects import POLL_S, Journal, Objects, Removal, TakenOverError, at_once_s, poll_s
-from htas.adapters.migration.present import PresentObjects, has_come_up, late
+from htas.adapters.migration.present import PresentObjects, check_target, has_come_up, late
 from htas.adapters.migration.switching import Handover, Switching, is_available
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import HTASError, PermanentError, TransientError
@@ -231,10 +231,7 @@ class Steps:
         twin = self._present.twin(record)
         if twin is None:
             raise StepFailedError(Failure.RESTORE_FAILED, f"pod {record.twin} went before its source did")
-        node = self._objects.node(record.target)
-        if node is None or not is_ready(node):
-            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
-            raise StepFailedError(Failure.TARGET_LOST, what)
+        check_target(self._objects, record)
         if not has_come_up(record, twin, source):
             raise StepFailedError(Failure.DEADLINE, f"pod {record.twin} is not ready any more")
 

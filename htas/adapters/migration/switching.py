@@ -20,6 +20,7 @@ from threading import Event
 import msgspec
 
 from htas.adapters.controllers import kind_and_group
+from htas.adapters.kubernetes.api import retry_on_conflict
 from htas.adapters.migration.documents import (
     COST_BEFORE,
     COUNTED,
@@ -45,7 +46,7 @@ from htas.adapters.migration.documents import (
 )
 from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.objects import CONFLICTS, Objects, TakenOverError, poll_s
-from htas.adapters.migration.present import PresentObjects, has_come_up, source_of
+from htas.adapters.migration.present import PresentObjects, check_target, has_come_up, source_of
 from htas.model.deletion_costs import DELETION_COST
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.ports import ConflictError
@@ -58,82 +59,61 @@ class Switching:
         self._objects = objects
         self._reached = reached
 
+    @retry_on_conflict(CONFLICTS)
     def switch(self, record: MigrationRecord, switched: MigrationRecord) -> None:
         """Give the twin its source's place, and write `switched` on it.
 
-        Raises StepFailedError where it cannot be, and TakenOverError where another daemon has finished the move.
+        Raises StepFailedError where it cannot be, and TakenOverError where another daemon has finished the move. Where
+        somebody else changed one of the two, both are looked at anew: it may have ended.
         """
-        for attempt in range(CONFLICTS):
-            twin, source = self._twin(record), source_of(self._objects, record)
-            try:
-                self._carry_out(twin, source, record, switched)
-                return
-            except ConflictError:  # somebody else changed one of the two: it may have ended
-                if attempt == CONFLICTS - 1:
-                    raise
+        self._carry_out(self._twin(record), source_of(self._objects, record), record, switched)
 
+    @retry_on_conflict(CONFLICTS)
     def introduce(self, record: MigrationRecord) -> bool:
         """Give a twin its source's labels, but for the one without which no ReplicaSet counts it: it serves beside it.
 
         True also where it had them: nobody knows since when. False: there is no source, or the twin has its place.
         Raises what `switch` raises.
         """
-        for attempt in range(CONFLICTS):
-            twin, source = self._twin(record), source_of(self._objects, record)
-            if source is None or is_switched(twin):
-                return False
-            if not stands_for(twin, record):
-                raise TakenOverError(f"pod {record.twin} is no twin any more")
-            self.check_twin(twin, source, record)
-            given = origin(source)
-            labels = {key: text for key, text in given.labels.items() if key != HASH}
-            if labels.items() <= twin["metadata"]["labels"].items():
-                return True
+        twin, source = self._twin(record), source_of(self._objects, record)
+        if source is None or is_switched(twin):
+            return False
+        if not stands_for(twin, record):
+            raise TakenOverError(f"pod {record.twin} is no twin any more")
+        self.check_twin(twin, source, record)
+        given = origin(source)
+        labels = {key: text for key, text in given.labels.items() if key != HASH}
+        if not labels.items() <= twin["metadata"]["labels"].items():
             annotation = {MOVE: msgspec.json.encode(given).decode()}  # what is taken from it again, if need be
-            try:
-                self._objects.patch(twin, {"metadata": {"labels": labels, "annotations": annotation}})
-                return True
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
-        raise AssertionError("the last conflict is raised")
+            self._objects.patch(twin, {"metadata": {"labels": labels, "annotations": annotation}})
+        return True
 
+    @retry_on_conflict(CONFLICTS)
     def take_from(self, record: MigrationRecord) -> None:
         """Take a twin from its controller again. The source's journal is what counts from then on."""
-        for attempt in range(CONFLICTS):
-            twin = self._objects.pod(record.pod.partition("/")[0], record.twin)
-            given = origin_of(twin) if twin is not None and is_twin_of(twin, record) else None
-            if twin is None or given is None or not is_switched(twin):
-                return
-            patch = orphaning(given)
-            patch["metadata"]["annotations"] = {MOVED: None, MIGRATION: None}
-            try:
-                self._objects.patch(twin, patch)
-                return
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
+        twin = self._objects.pod(record.pod.partition("/")[0], record.twin)
+        given = origin_of(twin) if twin is not None and is_twin_of(twin, record) else None
+        if twin is None or given is None or not is_switched(twin):
+            return
+        patch = orphaning(given)
+        patch["metadata"]["annotations"] = {MOVED: None, MIGRATION: None}
+        self._objects.patch(twin, patch)
 
+    @retry_on_conflict(CONFLICTS)
     def undo(self, record: MigrationRecord) -> None:
         """Give a source back to its controller, if it was taken from it."""
-        for attempt in range(CONFLICTS):
-            source = source_of(self._objects, record)
-            if source is None:
-                return
-            annotations = source["metadata"].get("annotations") or {}
-            given = origin_of(source) if is_switched(source) else None
-            patch = adoption(given) if given is not None else {"metadata": {}}
-            patch["metadata"]["annotations"] = dict.fromkeys(key for key in (MOVE, MOVED) if key in annotations)
-            if annotations.get(DELETION_COST) == FIRST_TO_GO:
-                own = annotations.get(COST_BEFORE)
-                patch["metadata"]["annotations"] |= {DELETION_COST: own, COST_BEFORE: None}
-            try:
-                if given is not None or patch["metadata"]["annotations"]:
-                    self._objects.patch(source, patch)
-                return
-            except ConflictError:
-                if attempt == CONFLICTS - 1:
-                    raise
+        source = source_of(self._objects, record)
+        if source is None:
+            return
+        annotations = source["metadata"].get("annotations") or {}
+        given = origin_of(source) if is_switched(source) else None
+        patch = adoption(given) if given is not None else {"metadata": {}}
+        patch["metadata"]["annotations"] = dict.fromkeys(key for key in (MOVE, MOVED) if key in annotations)
+        if annotations.get(DELETION_COST) == FIRST_TO_GO:
+            own = annotations.get(COST_BEFORE)
+            patch["metadata"]["annotations"] |= {DELETION_COST: own, COST_BEFORE: None}
+        if given is not None or patch["metadata"]["annotations"]:
+            self._objects.patch(source, patch)
 
     def _carry_out(self, twin: Json, source: Json | None, record: MigrationRecord, switched: MigrationRecord) -> None:
         if not stands_for(twin, record):
@@ -189,10 +169,7 @@ class Switching:
 
         What was seen running a while ago may have died since, and the source is all there is then.
         """
-        node = self._objects.node(record.target)
-        if node is None or not is_ready(node):
-            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
-            raise StepFailedError(Failure.TARGET_LOST, what)
+        check_target(self._objects, record)
         if not has_come_up(record, twin, source):
             what = f"the new pod {twin['metadata']['name']} runs no more, or is not ready"
             raise StepFailedError(Failure.RESTORE_FAILED, what)

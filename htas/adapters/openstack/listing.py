@@ -88,7 +88,7 @@ class Listing:
             self._check_fresh()
             room = self._headroom
             for _, flavour in self._created.values():
-                room = _less(room, flavour)
+                room = room.less(1, flavour.capacity)
             return room
 
     @property
@@ -311,17 +311,3 @@ class Listing:
             except HTASError as error:
                 log.warning("a port that was left behind stays", machine=instance_id, error=str(error))
             self._unswept.discard(instance_id)
-
-
-def _less(room: Headroom, flavour: Flavour) -> Headroom:
-    """What is left once a machine of a flavour is taken from it."""
-
-    def left(granted: int | None, taken: int) -> int | None:
-        return None if granted is None else max(0, granted - taken)
-
-    return msgspec.structs.replace(
-        room,
-        instances=left(room.instances, 1),
-        cpu_m=left(room.cpu_m, flavour.capacity.cpu_m),
-        memory_bytes=left(room.memory_bytes, flavour.capacity.memory_bytes),
-    )

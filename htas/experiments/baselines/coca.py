@@ -10,12 +10,7 @@ favour.
 
 from __future__ import annotations
 
-from htas.experiments.baselines.default_kubernetes import (
-    PAPERS_CYCLES,
-    WORKERS_AT_LEAST,
-    flavour_of,
-    place_and_buy_one,
-)
+from htas.experiments.baselines.default_kubernetes import PAPERS_CYCLES, WORKERS_AT_LEAST, flavour_of, place_and_buy_one
 from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.emptying import Emptying
 from htas.model.flavours import Catalogue

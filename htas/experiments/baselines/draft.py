@@ -9,7 +9,7 @@ import numpy as np
 
 from htas.model.holds import HoldReason, hold
 from htas.model.plan import Bind, Cost, Plan, UnplacedPod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import Policy
 from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Unplaced
@@ -55,7 +55,7 @@ class Draft:
     @property
     def waiting(self) -> list[Pod]:
         """The scheduling queue: higher priority first, then who came first."""
-        return sorted(self.opening.waiting, key=lambda pod: (-pod.priority, pod.created_at, pod.key))
+        return sorted(self.opening.waiting, key=priority_sort)
 
     @property
     def there(self) -> Bools:

@@ -126,6 +126,15 @@ def save(figure: Any, path: Path) -> Path:
     return png
 
 
+def figure_lines(folder: str, captions: Mapping[str, str], of: str) -> list[str]:
+    """Figures by name as a report in Markdown shows them: numbered as in what they are `of`, with their captions."""
+    lines = []
+    for name, caption in captions.items():
+        number = name.split("-")[1]
+        lines += [f"![Figure {number}]({folder}{name}.svg)", "", f"*Figure {number} (of {of}). {caption}*", ""]
+    return lines
+
+
 def legend_above(figure: Any, handles: Sequence[Any], labels: Sequence[str], *, columns: int = 4) -> None:
     """One legend for all panels, in as few lines as fit."""
     figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)), handlelength=3.4)

@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from htas.experiments.report.drawing import (
-    legend_above,
-    look_of,
-    new_figure,
-    save,
-    styled,
-)
+from htas.experiments.report.drawing import legend_above, look_of, new_figure, save, styled
 from htas.experiments.report.statistics import over_time, smoothed, so_far, spread
 from htas.experiments.report.titles import pattern_title, policy_title
 from htas.experiments.results import Results, RunResult

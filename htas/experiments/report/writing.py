@@ -12,6 +12,7 @@ import msgspec
 
 from htas.experiments.edge.results import EDGE, EdgeResults
 from htas.experiments.report import tables
+from htas.experiments.report.drawing import figure_lines
 from htas.experiments.report.edge import writing as edge
 from htas.experiments.report.edge.figures import draw_edge
 from htas.experiments.report.figures import CAPTIONS, draw_all
@@ -122,7 +123,7 @@ def _experiment(results: Results, figures_in: str, with_figures: bool) -> str:
         tables.outcomes(results),
     ]
     if with_figures:
-        parts += ["## Figures", "", *_figures(figures_in)]
+        parts += ["## Figures", "", *figure_lines(figures_in, CAPTIONS, "the HTAS paper")]
     return "\n".join(parts)
 
 
@@ -137,19 +138,6 @@ def _left_out(results: Results) -> list[str]:
     if not told:
         return []
     return ["Not compared, since something went wrong:", "", *(f"- {line}" for line in told), ""]
-
-
-def _figures(folder: str) -> list[str]:
-    lines = []
-    for name, caption in CAPTIONS.items():
-        number = name.split("-")[1]
-        lines += [
-            f"![Figure {number}]({folder}{name}.svg)",
-            "",
-            f"*Figure {number} (of the HTAS paper). {caption}*",
-            "",
-        ]
-    return lines
 
 
 def _ablation(results: Results) -> str:

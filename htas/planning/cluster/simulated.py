@@ -70,7 +70,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     shunned = {name: why for name, why in going.items() if why.is_urgent}
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
-    pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
+    to_come = [pod or slot.pod for slot, pod in held]
+    pods = (*snapshot.cluster.pods, *to_come, *(snapshot.cluster.daemons or ()))
     offered = [node.allocatable for node in nodes] + [flavour.capacity for flavour in policy.catalogue.flavours]
     axis = ResourceAxis(_extended((*offered, *snapshot.learned.values())), _extended(pod.requests for pod in pods))
     table = NodeTable(axis, nodes)
@@ -84,7 +85,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     sim = Simulation(world, now)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming, shunned)
-    placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
+    placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {pod.uid for pod in to_come})
     full = _full_controllers(pods)
     surplus = tuple(pod for pod in waiting if pod.owner is not None and pod.owner.uid in full)
     waiting = tuple(pod for pod in waiting if pod not in surplus) if surplus else waiting

@@ -137,9 +137,9 @@ class Simulation:
                 ok &= self._accepted_without_nominees(cls, rows)
         return ok
 
-    def fits(self, cls: PodClass, row: int) -> bool:
-        """Whether one more pod of a class fits on one node now, by every rule of feasibility."""
-        return bool(self.feasible(cls, slice(row, row + 1))[0])
+    def fits(self, cls: PodClass, row: int | None) -> bool:
+        """Whether one more pod of a class fits on one node now, by every rule of feasibility; None: there is none."""
+        return row is not None and bool(self.feasible(cls, slice(row, row + 1))[0])
 
     def could_hold(self, cls: PodClass) -> Bools:
         """Open rows whose nodes would take a pod of a class if they were empty."""

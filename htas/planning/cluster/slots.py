@@ -28,19 +28,6 @@ failed before backs off for 10 s, then 20 s, then 40 s."""
 Identity = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BoundSlot:
-    """An open slot, and the waiting pod that it is for, if that is there."""
-
-    slot: Slot
-    pod: Pod | None = None
-
-    @property
-    def example(self) -> Pod:
-        """What its room is kept for."""
-        return self.pod or self.slot.pod
-
-
 def identity(pod: Pod) -> Identity:
     """What a pod and the one that replaces it have in common."""
     owner = (pod.owner.uid or pod.owner.name) if pod.owner is not None else pod.name
@@ -49,10 +36,11 @@ def identity(pod: Pod) -> Identity:
 
 @dataclass(frozen=True, slots=True)
 class RearrangementProgress:
-    """A rearrangement as far as it has come, and its open slots."""
+    """A rearrangement as far as it has come, and its open slots, each with the waiting pod that it is for if that is
+    there."""
 
     rearrangement: OpenRearrangement
-    held: tuple[BoundSlot, ...]
+    held: tuple[tuple[Slot, Pod | None], ...]
 
 
 def standing(snapshot: ClusterSnapshot) -> RearrangementProgress | None:
@@ -113,22 +101,22 @@ class _Look:
             starting=tuple(sorted(starting - gone)),
         )
 
-    def held(self, current: OpenRearrangement) -> tuple[BoundSlot, ...]:
+    def held(self, current: OpenRearrangement) -> tuple[tuple[Slot, Pod | None], ...]:
         """Open slots with the pods that wait for them: their own first, then any of the same identity, oldest first."""
         waiting: dict[Identity, list[Pod]] = {}
         own = {slot.pod.uid for slot in current.slots}
         for pod in sorted(self._pods, key=lambda pod: (pod.created_at, pod.name)):
             if _waits(pod, self._where(pod)) and pod.uid not in own:
                 waiting.setdefault(identity(pod), []).append(pod)
-        found = []
+        found = list[tuple[Slot, Pod | None]]()
         for slot in current.slots:
             mine = self._by_uid.get(slot.pod.uid)
             if mine is not None and _waits(mine, self._where(mine)):
-                found.append(BoundSlot(slot, mine))
+                found.append((slot, mine))
             elif slot.is_away and (others := waiting.get(identity(slot.pod))):
-                found.append(BoundSlot(slot, others.pop(0)))
+                found.append((slot, others.pop(0)))
             else:
-                found.append(BoundSlot(slot))
+                found.append((slot, None))
         return tuple(found)
 
     def _candidates(self, slots: Iterable[Slot]) -> dict[Identity, list[Pod]]:
@@ -200,9 +188,11 @@ def _waits(pod: Pod, where: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A slot in the simulation. `row` None: its node is gone."""
+    """An open slot in the simulation, and the waiting pod that it is for, if that is there. `row` None: its node is
+    gone."""
 
-    held: BoundSlot
+    slot: Slot
+    pod: Pod | None
     cls: PodClass
     row: int | None
     is_moving: bool
@@ -210,7 +200,12 @@ class Reservation:
 
     @property
     def key(self) -> str:
-        return self.held.slot.pod.key
+        return self.slot.pod.key
+
+    @property
+    def example(self) -> Pod:
+        """What its room is kept for."""
+        return self.pod or self.slot.pod
 
     def keep(self, sim: Simulation) -> None:
         sim.keep_room(*self._room())
@@ -222,54 +217,40 @@ class Reservation:
         """Nothing where its node is gone, or the move of its pod keeps it."""
         if self.row is None or self.is_moving:
             return ()
-        return (KeptRoom(self.held.example, self.cls, self.row, HoldReason.SLOT),)
-
-    def fits(self, sim: Simulation) -> bool:
-        """Whether its room is free, by every rule of feasibility."""
-        return self.row is not None and sim.fits(self.cls, self.row)
+        return (KeptRoom(self.example, self.cls, self.row, HoldReason.SLOT),)
 
     def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> RowTransfer:
         """The way of its pod into it; `rows` are those of nodes by name."""
-        return RowTransfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
+        source = None if has_left else rows.get(self.slot.source or "")
+        return RowTransfer(self.slot.pod, self.cls, self.row, source)
 
 
 def reserve(
-    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[BoundSlot]
+    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[tuple[Slot, Pod | None]]
 ) -> tuple[Reservation, ...]:
     """Keep the room of open slots; others see it as taken."""
     rows = sim.table.row_of
     moving = {(move.pod, move.target) for move in snapshot.moves}
     moving |= {(pod.twin_of, pod.node) for pod in snapshot.cluster.pods if pod.twin_of and pod.node is not None}
     found = []
-    for each in held:
-        slot = each.slot
+    for slot, pod in held:
         is_moving = (slot.pod.key, slot.node) in moving or (slot.pod.uid, slot.node) in moving
-        reservation = Reservation(each, book.class_of(each.example), rows.get(slot.node), is_moving)
+        reservation = Reservation(slot, pod, book.class_of(pod or slot.pod), rows.get(slot.node), is_moving)
         reservation.keep(sim)
         found.append(reservation)
     return tuple(found)
 
 
-def importance(each: Reservation) -> tuple[int, float, str]:
-    """Higher priority first, then the older."""
-    pod = each.held.example
-    return -pod.priority, pod.created_at, pod.key
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTransfer:
-    """A pod goes to a row (`target`; None: there is none any more) from another one (`source`; None: it has left)."""
+    """A pod goes to a row (`target`; None: to nowhere) from another one (`source`; None: it has left, or waits)."""
 
-    key: str
+    pod: Pod
     cls: PodClass
     target: int | None
     source: int | None = None
     may_go_first: bool = False
     """Before its target has room: it is evicted, and is down until then."""
-
-    def fits(self, sim: Simulation) -> bool:
-        """Whether its target has room now, by every rule of feasibility."""
-        return self.target is not None and sim.fits(self.cls, self.target)
 
 
 def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowTransfer]:
@@ -282,7 +263,7 @@ def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowT
     while left and len(left) != before:
         before, stuck = len(left), []
         for each in left:
-            if each.target is None or not each.fits(sim):
+            if each.target is None or not sim.fits(each.cls, each.target):
                 stuck.append(each)
                 continue
             sim.place_many(each.cls, np.array([each.target]), np.array([1]), is_placement=False)
@@ -293,7 +274,7 @@ def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowT
 
 
 def in_a_circle(sim: Simulation, transfers: Iterable[RowTransfer]) -> set[str]:
-    """Keys of those that wait for each other's room where none may go first. The simulation stays as it was."""
+    """Uids of those that wait for each other's room where none may go first. The simulation stays as it was."""
     down: list[RowTransfer] = []
     left = list(transfers)
     with sim.fork():
@@ -306,5 +287,5 @@ def in_a_circle(sim: Simulation, transfers: Iterable[RowTransfer]) -> set[str]:
             left.remove(first)
             if first.source is not None:
                 sim.unplace(first.cls, first.source)
-            down.append(RowTransfer(first.key, first.cls, first.target))
-    return {each.key for each in left}
+            down.append(RowTransfer(first.pod, first.cls, first.target))
+    return {each.pod.uid for each in left}

@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from htas.model.plan import UnplacedPod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import FallbackMode
 from htas.model.proposals import Proposal
 from htas.model.reasons import Unplaced
@@ -202,7 +202,7 @@ class Fallback:
         ]
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
         ours = [each for each in ours if self._emptied.hold(each[0])]
-        return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
+        return sorted(ours, key=lambda each: priority_sort(each[0]))
 
     def _sharing(self) -> Set[int]:
         """Untried classes that share the looks left.

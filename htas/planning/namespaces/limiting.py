@@ -16,7 +16,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.money import price_text
 from htas.model.nodes import CLUSTER_LABEL
 from htas.model.plan import Bind, Plan, UnplacedPod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import NamespaceLimit, Policy
 from htas.model.proposals import Seat
 from htas.model.reasons import Unplaced
@@ -105,7 +105,7 @@ def _queues(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, list[Pod]]:
             if limit is not None and limit.limits_machines:
                 queues[pod.namespace].append(pod)
     for pods in queues.values():
-        pods.sort(key=lambda pod: (-pod.priority, pod.created_at, pod.key))
+        pods.sort(key=priority_sort)
     return dict(queues)
 
 

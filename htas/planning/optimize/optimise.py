@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import Policy
 from htas.model.proposals import Seat
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
@@ -23,6 +23,7 @@ from htas.planning.cluster.classes import MEMORY_ROW, Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.services import is_served
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
+from htas.planning.cluster.slots import RowTransfer
 from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
@@ -210,19 +211,10 @@ def _allowed(simulated: SimulatedCluster, kinds: Iterable[_Kind], rows: Ints, op
     return np.asarray(found | (home > 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A pod and where it goes: rows of the simulation, None for nowhere. `source` is None for one that waits."""
-
-    pod: Pod
-    source: int | None
-    target: int | None
-
-
-def _steps_of(problem: PlacementProblem, simulated: SimulatedCluster, x: Counts) -> list[_Step]:
+def _steps_of(problem: PlacementProblem, simulated: SimulatedCluster, x: Counts) -> list[RowTransfer]:
     """Who changes: of interchangeable pods as many stay as can; of those that leave, the youngest."""
-    steps: list[_Step] = []
-    row_of = simulated.sim.table.row_of
+    steps: list[RowTransfer] = []
+    book, row_of = simulated.book, simulated.sim.table.row_of
     for k in np.flatnonzero((x != problem.home).any(axis=1)).tolist():
         stays = np.minimum(x[k], problem.home[k])
         targets = np.repeat(np.array(problem.rows), x[k] - stays).tolist()
@@ -235,57 +227,56 @@ def _steps_of(problem: PlacementProblem, simulated: SimulatedCluster, x: Counts)
                     left[row] -= 1
                 else:
                     movers.append((pod, row))
-            steps += [_Step(pod, row, targets[i] if i < len(targets) else None) for i, (pod, row) in enumerate(movers)]
+            steps += [
+                RowTransfer(pod, book.class_of(pod), targets[i] if i < len(targets) else None, row)
+                for i, (pod, row) in enumerate(movers)
+            ]
         else:
-            steps += [_Step(pod, None, target) for pod, target in zip(problem.members[k], targets, strict=False)]
+            steps += [
+                RowTransfer(pod, book.class_of(pod), target)
+                for pod, target in zip(problem.members[k], targets, strict=False)
+            ]
     return steps
 
 
 def _verified(
-    simulated: SimulatedCluster, problem: PlacementProblem, steps: list[_Step], leaving: MigrationMethods
-) -> list[_Step]:
+    simulated: SimulatedCluster, problem: PlacementProblem, steps: list[RowTransfer], leaving: MigrationMethods
+) -> list[RowTransfer]:
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
     The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused,
     would not arrive (nobody starts it again, and its target restores nothing) or has no target goes back
     to its node if that still takes it in the end, more important ones first; else nowhere.
     """
-    sim, book = simulated.sim, simulated.book
+    sim = simulated.sim
     tier = {priority: t for t, priority in enumerate(problem.priorities)}
     for step in steps:
         if step.source is not None:
-            sim.unplace(book.class_of(step.pod), step.source)
+            sim.unplace(step.cls, step.source)
     done, refused = [], []
     for step in sorted(steps, key=lambda step: (tier[step.pod.priority], step.source is None, step.pod.key)):
-        cls = book.class_of(step.pod)
         arrives = step.target is not None and (
             step.source is None or leaving.arrives(step.pod, sim.table.nodes[step.target].name)
         )
-        if arrives and step.target is not None and sim.feasible(cls)[step.target]:
-            sim.place(cls, step.target)
+        if arrives and step.target is not None and sim.feasible(step.cls)[step.target]:
+            sim.place(step.cls, step.target)
             done.append(step)
         elif step.source is not None:
             refused.append(step)
     for step in refused:
         source = step.source if step.source is not None else 0
-        if _has_room(simulated, step.pod, source):
-            sim.place(book.class_of(step.pod), source)
+        if fits(sim.table.free[:, source], step.cls):  # it runs there: room alone is in question
+            sim.place(step.cls, source)
         else:
-            done.append(_Step(step.pod, step.source, None))
+            done.append(replace(step, target=None))
     return done
 
 
-def _has_room(simulated: SimulatedCluster, pod: Pod, row: int) -> bool:
-    """Whether a pod may go back: what binds it there is room alone, since it runs there already."""
-    cls = simulated.book.class_of(pod)
-    return bool(fits(simulated.sim.table.free[:, row], cls))
-
-
-def _seats_after(simulated: SimulatedCluster, policy: Policy) -> list[_Step]:
+def _seats_after(simulated: SimulatedCluster, policy: Policy) -> list[RowTransfer]:
     """Waiting pods with constraints among pods, placed in the simulation that stands after the verified steps."""
     steps = []
     waiting = [pod for pod in simulated.waiting if pod.scheduler == policy.scheduler_name]
-    for pod in sorted(waiting, key=lambda pod: (-pod.priority, pod.created_at, pod.key)):
+    for pod in sorted(waiting, key=priority_sort):
         cls = simulated.book.class_of(pod)
         if not cls.is_dynamic:
             continue
@@ -293,12 +284,12 @@ def _seats_after(simulated: SimulatedCluster, policy: Policy) -> list[_Step]:
         if len(rows):
             row = int(rows[np.argmin(simulated.sim.table.free[MEMORY_ROW, rows])])
             simulated.sim.place(cls, row)
-            steps.append(_Step(pod, None, row))
+            steps.append(RowTransfer(pod, cls, row))
     return steps
 
 
 def _written(
-    simulated: SimulatedCluster, steps: list[_Step], leaving: MigrationMethods
+    simulated: SimulatedCluster, steps: list[RowTransfer], leaving: MigrationMethods
 ) -> tuple[tuple[Move, ...], tuple[Seat, ...]]:
     """Moves and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
     nodes = simulated.sim.table.nodes
@@ -316,7 +307,7 @@ def _written(
 
 
 def _tiers(
-    problem: PlacementProblem, reached: list[Reached], steps: list[_Step], is_as_found: bool
+    problem: PlacementProblem, reached: list[Reached], steps: list[RowTransfer], is_as_found: bool
 ) -> tuple[PriorityTier, ...]:
     """What came out, counted from the steps themselves."""
     tiers = []

@@ -50,8 +50,8 @@ def whereabouts(context: PlanContext) -> dict[str, str]:
         if node is not None:
             where[pod.uid] = node
     for each in simulated.reservations:
-        if each.held.pod is not None:
-            where[each.held.pod.uid] = each.held.slot.node
+        if each.pod is not None:
+            where[each.pod.uid] = each.slot.node
     return where
 
 

@@ -49,7 +49,7 @@ class EdgePlacement:
         context, sim, placed = self._situation, self._situation.simulated.sim, set()
         view = edge_view(context, self._rows, self._where, new=here)
         for seat in place_new(view.state, context.policy.edge).seats:
-            pod, row = view.pods[seat.pod], view.rows[seat.node]
+            pod, row = view.pods[seat.pod], view.rows[seat.target]
             # A class of its own: members of one class may be of several services, and are handed out in order.
             cls = replace(context.simulated.book.class_of(pod), pods=[pod])
             if sim.fits(cls, row):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from htas.model.holds import HoldReason
-from htas.model.pods import Pod
+from htas.model.pods import Pod, priority_sort
 from htas.model.policy import Policy
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.simulated import SimulatedCluster
@@ -34,7 +34,7 @@ class Nominations:
         nodes = sim.table.nodes
         there = [pool for pool in simulated.pools if nodes[pool.rows.start].name not in simulated.coming]
         self._placer = Placer(policy, there)
-        found = [self._nominee(pod) for pod in sorted(simulated.nominated, key=_first)]
+        found = [self._nominee(pod) for pod in sorted(simulated.nominated, key=priority_sort)]
         for nominee in found:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():
@@ -51,7 +51,7 @@ class Nominations:
         now = [nominee for nominee in self._unsettled if nominee.pod.priority >= priority]
         self._unsettled = self._unsettled[len(now) :]
         for nominee in now:
-            if self._is_ours(nominee) and self._fits(nominee):
+            if self._is_ours(nominee) and self._sim.fits(nominee.cls, nominee.row):
                 self._sim.place(nominee.cls, nominee.row)
             elif not self._is_ours(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
                 self._sim.keep_room(nominee)
@@ -75,13 +75,10 @@ class Nominations:
 
     def _takes_its_room(self, nominee: KeptRoom) -> bool:
         """Whether a pod fits its node, or will once what ends there is gone; other schedulers judge theirs."""
-        holds = not self._is_ours(nominee) or self._fits(nominee) or self._fits_once_ended(nominee)
+        holds = not self._is_ours(nominee) or self._sim.fits(nominee.cls, nominee.row) or self._fits_once_ended(nominee)
         if holds:
             self._sim.keep_room(nominee)
         return holds
-
-    def _fits(self, nominee: KeptRoom) -> bool:
-        return self._sim.fits(nominee.cls, nominee.row)
 
     def _fits_once_ended(self, nominee: KeptRoom) -> bool:
         sim, row = self._sim, nominee.row
@@ -89,8 +86,4 @@ class Nominations:
         with sim.fork():
             for pod in ending:
                 sim.unplace(self._opening.book.class_of(pod), row)
-            return bool(ending) and self._fits(nominee)
-
-
-def _first(pod: Pod) -> tuple[float, float, str]:
-    return -pod.priority, pod.created_at, pod.key
+            return bool(ending) and sim.fits(nominee.cls, row)

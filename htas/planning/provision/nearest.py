@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from htas.model.constraints import untolerated
 from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, Node
 from htas.model.policy import Policy
 from htas.model.resources import shortage_text
@@ -13,7 +14,7 @@ from htas.model.selectors import Operator, Requirement
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility import node_affinity
 from htas.planning.cluster.feasibility.resources import fits
-from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
+from htas.planning.cluster.feasibility.taints import UNTOLERATED
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.reaching import out_of_reach

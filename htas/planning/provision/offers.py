@@ -9,9 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from htas.model.flavours import Flavour
-from htas.model.nodes import (
-    Node,
-)
+from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot

@@ -41,7 +41,7 @@ class OwnMachine:
     def cheapest(self, cls: PodClass, count: int) -> tuple[float, str]:
         """The least that machines of one flavour for so many pods cost, and which; inf where none may be bought."""
         offered = self._offers_for(cls)
-        holding = fits(offered.free, cls) if offered.offers else np.zeros(0, dtype=np.bool_)
+        holding = fits(offered.free, cls)
         if not holding.any():
             return np.inf, ""
         machines = -(-count // np.maximum(how_many(offered.free, cls), 1))
@@ -52,7 +52,7 @@ class OwnMachine:
     def share(self, cls: PodClass) -> float:
         """What one pod's share of a machine costs where that is least: its greatest share of any resource."""
         offered = self._offers_for(cls)
-        holding = fits(offered.free, cls) if offered.offers else np.zeros(0, dtype=np.bool_)
+        holding = fits(offered.free, cls)
         if not holding.any():
             return np.inf
         needs = list(cls.needs)

@@ -30,8 +30,9 @@ def out_of_reach(volumes: VolumeIndex, cls: PodClass, machines: Sequence[Mapping
         for key, value in labels.items():
             borne.setdefault(key, set()).add(value)
     for reach in reaches(volumes, cls.namespace, cls.constraints.claims):
-        terms = [term for term in reach.terms if _may_hold(term, borne)]
-        if not any(_holds(term, labels) for term in terms for labels in machines):
+        # A term that names nodes holds for no machine that is still to be bought.
+        terms = [term for term in reach.terms if not term.fields and _may_hold(term, borne)]
+        if not any(term.holds_for(labels, "") for term in terms for labels in machines):
             return _told(reach, machines)
     return None
 
@@ -40,12 +41,6 @@ def _may_hold(term: NodeSelectorTerm, borne: Mapping[str, set[str]]) -> bool:
     """Whether every value that a term asks for is borne by some machine, if not by the same: mostly none is."""
     asked = (each for each in term.expressions if each.operator is Operator.IN)
     return all(any(value in borne.get(each.key, ()) for value in each.values) for each in asked)
-
-
-def _holds(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
-    """A term that names nodes holds for no machine that is still to be bought, an empty one for none at all."""
-    asked = term.expressions
-    return bool(asked) and not term.fields and all(each.holds_for(labels.get(each.key)) for each in asked)
 
 
 def _told(reach: Reach, machines: Sequence[Mapping[str, str]]) -> OutOfReach:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from htas.model.constraints import untolerated
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.pods import Owner, Phase, Pod, WorkKind
 from htas.planning.cluster.daemon_sets import COUNTED, FEWEST_NODES
-from htas.planning.cluster.feasibility.taints import untolerated
 from htas.planning.what_if.pinning import without_names
 
 PER_NODE = "per-node/"

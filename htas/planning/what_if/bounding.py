@@ -11,6 +11,7 @@ import numpy as np
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
+from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.offers import Offer, offers_of
@@ -158,9 +159,9 @@ class _Work:
         there = [self._nodes[row] for row in rows]
         taking = {(offer.flavour.name, offer.zone) for offer in offers if offer.takes[cls.static_key]}
         taking |= {sold for node in there if node.name not in self._stay and (sold := _sold(node)) is not None}
-        large = {sold for sold in taking & self._place.keys() if _holds(self.capacities[self._place[sold]], cls)}
+        large = {sold for sold in taking & self._place.keys() if fits(self.capacities[self._place[sold]], cls)}
         home = {at_home} & self._place.keys() if at_home is not None else set[Sold]()
-        stay = frozenset(row for row in rows if row in self.rooms and _holds(self.rooms[row], cls))
+        stay = frozenset(row for row in rows if row in self.rooms and fits(self.rooms[row], cls))
         return frozenset(self._place[sold] for sold in large | home), stay
 
     def _free_rooms(self, pods: Iterable[Pod], axis: ResourceAxis) -> dict[int, Ints]:
@@ -186,10 +187,6 @@ def _at_most(found: Mapping[Admitting, _Demand]) -> dict[Admitting, _Demand]:
         nothing = _Demand(np.zeros_like(found[rest[0]].requests))
         kinds[merged] = sum((found[each] for each in rest), kinds.get(merged, nothing))
     return kinds
-
-
-def _holds(room: Ints, cls: PodClass) -> bool:
-    return all(room[resource] >= cls.requests[resource] for resource in cls.needs)
 
 
 def _sold(node: Node) -> Sold | None:

@@ -16,8 +16,8 @@ from htas.cli.top import screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.documents.forms import Sorted
-from htas.documents.instants import ago, length
 from htas.documents.nodes import PresentCluster, present_of
+from htas.documents.words import ago, length
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan

@@ -47,7 +47,7 @@ class Asked:
     def open_for(self, story: Full) -> None:
         story.daemon.listeners.append(self.metrics.observe)
         story.daemon.searching.on_answer = self.metrics.searches.answered
-        self.desk.open_for(story.daemon)
+        self.desk.searching = story.daemon.searching
 
     def stop(self) -> None:
         self._server.stop()

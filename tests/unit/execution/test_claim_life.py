@@ -3,7 +3,7 @@ import pytest
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead
-from htas.execution.claimed_nodes import nodes_of_claims, with_true_claims
+from htas.execution.claims_seen import nodes_of_claims, with_true_claims
 from htas.execution.expectations import PATIENCE_S, Expectations
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node

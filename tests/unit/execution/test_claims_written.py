@@ -10,7 +10,7 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.write_behind.store import WriteBehindStore
-from htas.execution.claims_written import put_singly, put_together
+from htas.execution.journal import put_singly, put_together
 from htas.model.claims import ClaimState
 from htas.model.outcomes import OutcomeStatus
 from htas.ports import ConflictError, StorePort

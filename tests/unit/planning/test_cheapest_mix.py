@@ -29,12 +29,9 @@ from tests.builders import (
     running,
 )
 from tests.stories.play import Story, job
+from tests.unit.planning.plans import bought
 
 MIX = {"autoscaling": AutoscalingAlgorithm.CHEAPEST_MIX, "mix_budget_s": 0.3}
-
-
-def bought(result: Plan) -> dict[str, int]:
-    return dict(Counter(item.flavour for item in result.launch))
 
 
 def mixed(pods: list[Pod], flavours: Any = NECTAR, group: Any = MIX, **policy: Any) -> Plan:

@@ -11,9 +11,8 @@ import pytest
 from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from htas.model.nodes import INSTANCE_TYPE_LABEL
-from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
-from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup, Policy, Workload
+from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup, Workload
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
@@ -44,17 +43,10 @@ from tests.builders import (
     owned_node,
     running,
 )
+from tests.unit.planning.plans import bought, planned
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
-
-
-def bought(result: Plan) -> dict[str, int]:
-    return dict(Counter(item.flavour for item in result.launch))
-
-
-def planned(pods: list[Pod], policy: Policy | None = None, **snapshot: Any) -> Plan:
-    return plan(make_snapshot(snapshot.pop("nodes", ()), pods, **snapshot), policy or make_policy(), NOW)
 
 
 @pytest.mark.parametrize(

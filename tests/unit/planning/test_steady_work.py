@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
-from htas.model.policy import Cycles, Policy
-from htas.planning.planner import plan
-from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, make_snapshot, running
-
-
-def bought(result: Plan) -> dict[str, int]:
-    return dict(Counter(item.flavour for item in result.launch))
-
-
-def planned(pods: list[Pod], policy: Policy | None = None, **snapshot: Any) -> Plan:
-    return plan(make_snapshot(snapshot.pop("nodes", ()), pods, **snapshot), policy or make_policy(), NOW)
+from htas.model.policy import Cycles
+from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, running
+from tests.unit.planning.plans import bought, planned
 
 
 def come(ages_s: list[float]) -> list[Pod]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from htas.experiments.baselines.as_printed.ga import asked_for, covering
-from htas.experiments.baselines.as_printed.score import Score, Volume
+from htas.experiments.baselines.as_printed.score import Score
 from htas.model.nodes import Node
 from htas.planning.cluster.classes import PodClass
 from htas.planning.provision.offers import Offer
@@ -21,8 +21,5 @@ def batch_autoscaling(
     """The machines to buy, in order; `zero_bin` are the nodes whose work ends within the scaling cycle."""
     left = asked_for(pods)  # lines 1 and 2
     for node in zero_bin:  # lines 3 and 6
-        capacity = node.allocatable
-        left = Volume(left.cpu_m - capacity.cpu_m, left.memory_bytes - capacity.memory_bytes)  # lines 4 and 5
-    if not left.is_left:  # lines 7 to 9
-        return []
-    return covering(left, flavours, score)  # lines 10 to 16
+        left -= node.allocatable  # lines 4 and 5
+    return covering(left, flavours, score)  # lines 7 to 16

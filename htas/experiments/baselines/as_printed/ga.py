@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from htas.experiments.baselines.as_printed.score import Score, Volume
+from htas.experiments.baselines.as_printed.score import Score
+from htas.model.resources import Resources
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PodClass
 from htas.planning.provision.offers import Offer
 
@@ -18,18 +19,17 @@ def ga(pods: Iterable[PodClass], flavours: Sequence[Offer], score: Score) -> lis
     return covering(asked_for(pods), flavours, score)
 
 
-def asked_for(pods: Iterable[PodClass]) -> Volume:
+def asked_for(pods: Iterable[PodClass]) -> Resources:
     """Lines 1 and 2: the sums of CPU and of memory requests."""
     requests = [pod.requests for pod in pods]
-    return Volume(sum(int(each[CPU_ROW]) for each in requests), sum(int(each[MEMORY_ROW]) for each in requests))
+    return Resources(sum(int(each[CPU_ROW]) for each in requests), sum(int(each[MEMORY_ROW]) for each in requests))
 
 
-def covering(left: Volume, flavours: Sequence[Offer], score: Score) -> list[Offer]:
+def covering(left: Resources, flavours: Sequence[Offer], score: Score) -> list[Offer]:
     """Lines 3 to 9; nothing where nothing is for sale."""
     combination: list[Offer] = []
-    while left.is_left and flavours:  # line 3
+    while (left.cpu_m > 0 or left.memory_bytes > 0) and flavours:  # line 3
         chosen = max(flavours, key=lambda flavour: score(flavour, left))  # line 4
-        capacity = chosen.allocatable
-        left = Volume(left.cpu_m - capacity.cpu_m, left.memory_bytes - capacity.memory_bytes)  # lines 5 and 6
+        left -= chosen.allocatable  # lines 5 and 6
         combination.append(chosen)  # line 7
     return combination  # line 9

@@ -12,12 +12,13 @@ from functools import partial
 from htas.experiments.baselines.as_printed import cycle
 from htas.experiments.baselines.as_printed.cycle import Reading, scaled_services
 from htas.experiments.baselines.as_printed.ga import asked_for
-from htas.experiments.baselines.as_printed.score import W1, W2, Score, Volume
+from htas.experiments.baselines.as_printed.score import W1, W2, Score
 from htas.experiments.baselines.draft import Draft, fits_together
 from htas.model.flavours import Catalogue
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.resources import Resources
 from htas.planning.planner import Planner
 from htas.planning.provision.offers import Offer
 
@@ -25,7 +26,7 @@ FIVE_MINUTES_S = 300.0
 """Section 4 (5): "a configurable period (e.g., 5 minutes)"."""
 
 
-def cores_and_gib(flavour: Offer, left: Volume) -> float:
+def cores_and_gib(flavour: Offer, left: Resources) -> float:
     """The score with usages in one unit for all flavours, which is 3.1.2's "cost per resource used"."""
     capacity = flavour.allocatable
     cores = min(max(left.cpu_m, 0), capacity.cpu_m) / 1000

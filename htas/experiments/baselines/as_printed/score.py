@@ -8,30 +8,18 @@ wins: on Table 7 t3.xsmall with 50.5, before m3.xsmall with 29.1 and m1.xlarge w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from htas.model.resources import Resources
 from htas.planning.provision.offers import Offer
 
 W1 = W2 = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """Resources added up, as the algorithms count them: an amount below 0 is more than covered."""
-
-    cpu_m: int
-    memory_bytes: int
-
-    @property
-    def is_left(self) -> bool:
-        return self.cpu_m > 0 or self.memory_bytes > 0
+Score = Callable[[Offer, Resources], float]
+"""What a flavour is worth for the CPU and memory that are left to be covered; less than 0 is more than covered."""
 
 
-Score = Callable[[Offer, Volume], float]
-"""What a flavour is worth for the volume that is left."""
-
-
-def own_share(flavour: Offer, left: Volume) -> float:
+def own_share(flavour: Offer, left: Resources) -> float:
     """The score with usages as shares of the flavour itself. A free machine scores infinitely well."""
     capacity = flavour.allocatable
     cu = min(max(left.cpu_m, 0), capacity.cpu_m) / capacity.cpu_m

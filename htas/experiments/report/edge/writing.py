@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from htas.experiments.edge.contenders import BASELINES, KUBEDSM
 from htas.experiments.edge.results import EdgeResults
 from htas.experiments.edge.scenarios import SCENARIOS, SWEEPS
+from htas.experiments.report.drawing import figure_lines
 from htas.experiments.report.edge import statistics, tables
 from htas.experiments.report.edge.figures import CAPTIONS, title_of
 from htas.experiments.report.edge.statistics import best_baseline, is_complete, over_sweep, played
@@ -146,9 +147,5 @@ def _balance(results: EdgeResults, scenarios: Sequence[str]) -> list[str]:
 
 
 def _figures(folder: str, drawn: frozenset[str]) -> list[str]:
-    lines = ["## Figures", ""] if drawn else []
-    for name, caption in CAPTIONS.items():
-        if name in drawn:
-            number = name.split("-")[1]
-            lines += [f"![Figure {number}]({folder}{name}.svg)", "", f"*Figure {number} (of KubeDSM). {caption}*", ""]
-    return lines
+    captions = {name: caption for name, caption in CAPTIONS.items() if name in drawn}
+    return [*(["## Figures", ""] if drawn else ()), *figure_lines(folder, captions, "KubeDSM")]

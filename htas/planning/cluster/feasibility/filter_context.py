@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htas.model.policy import Policy
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-from htas.planning.cluster.classes import Bools, Ints, PodClass
+from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.table import NodeTable
 
@@ -40,26 +40,25 @@ class VolumeIndex:
 _Scalar = TypeVar("_Scalar", np.bool_, np.int64)
 
 
-class _Columns(Generic[_Scalar]):
+class _Columns:
     """Answers by key, one value a row: computed once, and later only for new rows."""
 
-    def __init__(self, dtype: type[_Scalar]) -> None:
-        self._dtype: type[_Scalar] = dtype
-        self._values: dict[object, NDArray[_Scalar]] = {}
+    def __init__(self) -> None:
+        self._values: dict[object, NDArray[Any]] = {}
         self._filled: dict[object, int] = {}
 
     def get(
         self, key: object, rows: int, capacity: int, compute: Callable[[slice], NDArray[_Scalar]]
     ) -> NDArray[_Scalar]:
-        filled = self._filled.get(key, 0)
-        values = self._values.get(key)
-        if values is None or len(values) < rows:
-            grown = np.zeros(capacity, dtype=self._dtype)
-            if values is not None:
-                grown[:filled] = values[:filled]
-            values = self._values[key] = grown
-        if filled < rows:
-            values[filled:rows] = compute(slice(filled, rows))
+        filled, values = self._filled.get(key, 0), self._values.get(key)
+        if values is None or filled < rows:
+            new = compute(slice(filled, rows))
+            if values is None or len(values) < rows:
+                grown = np.zeros(capacity, dtype=new.dtype)
+                if values is not None:
+                    grown[:filled] = values[:filled]
+                values = self._values[key] = grown
+            values[filled:rows] = new
             self._filled[key] = rows
         return values[:rows]
 
@@ -78,22 +77,16 @@ class FilterContext:
     policy: Policy
     lent: frozenset[str] = frozenset()
     """Nodes of groups for services that take batch work, too (`lent_nodes`)."""
-    _columns: _Columns[np.bool_] = field(default_factory=lambda: _Columns(np.bool_))
-    _amounts: _Columns[np.int64] = field(default_factory=lambda: _Columns(np.int64))
+    _columns: _Columns = field(default_factory=_Columns)
 
-    def column(self, key: object, compute: Callable[[slice], Bools]) -> Bools:
-        """A yes-or-no over all rows that depends on the nodes alone: computed once, and later only for new rows."""
+    def column(self, key: object, compute: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
+        """An answer over all rows that depends on the nodes alone: computed once, and later only for new rows."""
         return self._columns.get(key, len(self.table), self.table.free.shape[1], compute)
-
-    def amounts(self, key: object, compute: Callable[[slice], Ints]) -> Ints:
-        """The same for an integer over all rows."""
-        return self._amounts.get(key, len(self.table), self.table.free.shape[1], compute)
 
     def truncate(self, rows: int) -> None:
         """Forget the rows from `rows` on."""
         self.table.truncate(rows)
         self._columns.truncate(rows)
-        self._amounts.truncate(rows)
 
 
 def accepted(context: FilterContext, filters: Iterable[Filter], cls: PodClass, rows: slice) -> Bools:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from htas.model.constraints import SpreadConstraint
+from htas.model.constraints import SpreadConstraint, untolerated
 from htas.model.nodes import DRAINING_TAINT
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import node_affinity, node_groups, taints
@@ -80,6 +80,6 @@ def _eligible(context: FilterContext, cls: PodClass, constraint: SpreadConstrain
         return ok
 
     eligible = context.column(("spread", cls.static_key, policies), compute)
-    if constraint.honors_node_taints and taints.untolerated((DRAINING_TAINT,), cls.constraints.tolerations) is not None:
+    if constraint.honors_node_taints and untolerated((DRAINING_TAINT,), cls.constraints.tolerations) is not None:
         eligible = eligible & ~context.table.is_leaving[: len(context.table)]
     return eligible

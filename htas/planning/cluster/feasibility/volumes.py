@@ -192,7 +192,7 @@ def _limits(context: FilterContext, driver: str) -> Ints:
         nodes = context.table.nodes[rows]
         return np.array([dict(node.attach_limits).get(driver, _NO_LIMIT) for node in nodes], dtype=np.int64)
 
-    return context.amounts(("attach limit", driver), compute)
+    return context.column(("attach limit", driver), compute)
 
 
 def _attached_after(context: FilterContext, row: int, driver: str, wanted: Iterable[str]) -> int:

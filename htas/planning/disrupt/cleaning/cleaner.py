@@ -16,15 +16,9 @@ from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import node_of
-from htas.planning.disrupt.cleaning.candidates import (
-    Circumstances,
-    DrainCandidate,
-    judge,
-)
+from htas.planning.disrupt.cleaning.candidates import Circumstances, DrainCandidate, judge
 from htas.planning.disrupt.cleaning.cleaning_round import CleaningRound
-from htas.planning.disrupt.cleaning.consolidation import (
-    Replacements,
-)
+from htas.planning.disrupt.cleaning.consolidation import Replacements
 from htas.planning.disrupt.cleaning.lapses import lapses, with_lapses
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization

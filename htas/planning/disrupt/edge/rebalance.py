@@ -192,7 +192,7 @@ class _Trial:
             if move.pod in self.targets:
                 pod, row = self.view.pods[move.pod], self.targets[move.pod]
                 may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
-                moves.append(RowTransfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
+                moves.append(RowTransfer(pod, self._class(pod), row, self._row_of(pod), may_go_first))
         self.unfit |= in_a_circle(self.context.simulated.sim, moves)
 
     def _row_of(self, pod: Pod) -> int:

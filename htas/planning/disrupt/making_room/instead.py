@@ -20,8 +20,7 @@ from htas.model.snapshot import RoomMade
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.making_room.search import RoomSearch
 from htas.planning.disrupt.making_room.thrift import may_move, with_moves
-from htas.planning.disrupt.making_room.way import Way
-from htas.planning.disrupt.making_room.worth import Avoidable, Charges
+from htas.planning.disrupt.making_room.worth import Avoidable, Charges, Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.rental.bills import Rentals

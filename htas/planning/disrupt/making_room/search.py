@@ -21,8 +21,7 @@ from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodC
 from htas.planning.cluster.run_length import as_moved, may_begin_again
 from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.cluster.whereabouts import on_their_way
-from htas.planning.disrupt.making_room.way import Way
-from htas.planning.disrupt.making_room.worth import Charges
+from htas.planning.disrupt.making_room.worth import Charges, Way
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 from htas.planning.eligibility.migration_methods import MigrationMethods

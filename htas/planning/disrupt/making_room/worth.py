@@ -1,4 +1,6 @@
-"""What moving costs, and what a machine that is not bought for it saves: price an hour × seconds, exact.
+"""Ways to make room: who moves where, what that costs, and what a machine that is not bought for it saves.
+
+Price an hour × seconds, exact:
 
     moving = Σ price × (billed with what comes − billed without), over the rows that pods go to
            + Σ price × share × (seconds of the move + work repeated), over the pods that move
@@ -18,17 +20,42 @@ from fractions import Fraction
 from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, grace_of
+from htas.model.proposals import Seat
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.machines import nanos_paid
-from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.disrupt.making_room.way import Way
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
 from htas.planning.rental.bills import Floats, Rentals
 from htas.planning.rental.new_machines import HOUR_S
 
 _NO_GROUP = CleaningRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """All that it takes to seat some waiting pods."""
+
+    seatings: tuple[KeptRoom, ...] = ()
+    moves: tuple[tuple[Move, KeptRoom], ...] = ()
+    """Of running pods, each with the room that it has at its target: as what it is there, with what is left to run."""
+
+    def __add__(self, other: Way) -> Way:
+        return Way(self.seatings + other.seatings, self.moves + other.moves)
+
+    def arrivals(self) -> tuple[KeptRoom, ...]:
+        """What comes to which row."""
+        return (*self.seatings, *(room for _, room in self.moves))
+
+    def nodes(self, sim: Simulation) -> set[str]:
+        """Every node that it fills or empties."""
+        filled = {sim.table.nodes[room.row].name for room in self.arrivals()}
+        return filled | {move.source for move, _ in self.moves}
+
+    def seats(self, sim: Simulation) -> tuple[Seat, ...]:
+        names = sim.table.nodes
+        return tuple(Seat(each.pod.key, each.pod.uid, names[each.row].name) for each in self.seatings)
 
 
 @dataclass(frozen=True, slots=True)

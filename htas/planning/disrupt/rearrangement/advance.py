@@ -21,7 +21,7 @@ import numpy as np
 from htas.model.holds import Hold, HoldReason, hold
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Carrying
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod, WorkKind, priority_sort
 from htas.model.policy import Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import OutcomeReason
@@ -29,7 +29,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.cluster.slots import Reservation, importance, in_order
+from htas.planning.cluster.slots import Reservation, in_order
 from htas.planning.disrupt.rearrangement.validity import Component, components, forbidden, refusal
 from htas.planning.eligibility.budgets import BudgetLedger, max_unavailable
 from htas.planning.eligibility.migration_methods import MigrationMethods
@@ -94,10 +94,10 @@ def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tup
     The reservations have been lifted; those of pods that wait, or will, are kept again.
     """
     seated, waiting, blocked = [], [], []
-    away = [each for each in reservations if each.held.slot.is_away]
-    for each in sorted(away, key=importance):
-        pod, node = each.held.pod, each.held.slot.node
-        if pod is None or not each.fits(sim):
+    away = [each for each in reservations if each.slot.is_away]
+    for each in sorted(away, key=lambda each: priority_sort(each.example)):
+        pod, node = each.pod, each.slot.node
+        if pod is None or not sim.fits(each.cls, each.row):
             blocked.append(each)
             if pod is not None:
                 waiting.append(hold(pod.key, node, HoldReason.SLOT, f": {why}" if why else ""))
@@ -139,7 +139,7 @@ class _Steps:
 
     def _priority(self, part: Component) -> int:
         """Of the most important pod that a part is still to place, for whose sake the others leave."""
-        seats = (each.held.slot for each in self.simulated.reservations)
+        seats = (each.slot for each in self.simulated.reservations)
         return max(
             (slot.pod.priority for slot in seats if slot.source is None and slot.node in part.nodes), default=NOBODY
         )
@@ -153,13 +153,13 @@ class _Steps:
             source = each.node or ""
             if self._passes(each, source, MigrationMethod.EVICT, gaining):
                 self.steps.append(_move(each, source, None, MigrationMethod.EVICT))
-        for waiting in sorted(self.simulated.reservations, key=importance):
-            slot = waiting.held.slot
+        for waiting in sorted(self.simulated.reservations, key=lambda each: priority_sort(each.example)):
+            slot = waiting.slot
             if slot.is_away or waiting.is_moving:
                 continue
             source = slot.source or ""
             is_held = source in gaining and self.gates.hold(slot.pod, gaining[source])
-            if not waiting.fits(self.simulated.sim):
+            if not self.simulated.sim.fits(waiting.cls, waiting.row):
                 if is_held:
                     self.held.add(source)
                 else:
@@ -183,30 +183,30 @@ class _Steps:
         """Nodes on which room is about to free."""
         nodes = self.held | {step.source for step in self.steps}
         nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
-        return nodes | {each.held.slot.source or "" for each in self.simulated.reservations if each.is_moving}
+        return nodes | {each.slot.source or "" for each in self.simulated.reservations if each.is_moving}
 
     def _break(self, part: Component, gaining: Mapping[str, int]) -> None:
         """Let one of the pods go that wait for each other, if any do."""
-        wanted = {each.held.slot.node for each in self.blocked} | {
-            each.held.slot.node for each in self.simulated.reservations if each.held.slot.is_away
+        wanted = {each.slot.node for each in self.blocked} | {
+            each.slot.node for each in self.simulated.reservations if each.slot.is_away
         }
-        waiting = [each for each in self.blocked if each.held.slot.source in part.nodes & wanted]
+        waiting = [each for each in self.blocked if each.slot.source in part.nodes & wanted]
         if not waiting:
             return
         for each in sorted(waiting, key=self._loss):
             # A suggestion is made for where its pods end up: in the cloud, say, one would be worth less than before.
             elsewhere = self._elsewhere(each) if not self.current.is_suggestion else None
-            step = self._step(each.held.slot, elsewhere) if elsewhere is not None else None
-            if step is not None and self._goes(each.held.slot, step.method, gaining):
+            step = self._step(each.slot, elsewhere) if elsewhere is not None else None
+            if step is not None and self._goes(each.slot, step.method, gaining):
                 self.steps.append(msgspec.structs.replace(step, reason=MoveReason.DETOUR))
                 return
-        come_back = [each for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
+        come_back = [each for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.slot)]
         if not come_back:
             self.is_stuck = self.current.is_suggestion
             return  # nobody would start them again: room may free yet, else time runs out
         chosen = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
         if chosen is not None:
-            first = self._step(chosen.held.slot, chosen.held.slot.node)
+            first = self._step(chosen.slot, chosen.slot.node)
             self.steps.append(
                 msgspec.structs.replace(first, method=MigrationMethod.EVICT, reason=MoveReason.BREAKS_CYCLE)
             )
@@ -217,7 +217,7 @@ class _Steps:
         Where pods of its own service stand in the way, and have to wait until others of it are Ready, it would be down
         for as long: so one more of the service has to be allowed to leave, and only one circle is broken at a time.
         """
-        slot = each.held.slot
+        slot = each.slot
         priority = gaining[slot.source or ""]
         if self.current.is_suggestion or not self.gates.asks(slot.pod, priority):
             return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT)
@@ -225,7 +225,7 @@ class _Steps:
             return False
         if not self._opens_a_way(each):
             return False
-        others = (other.held.slot for other in self.blocked if other.held.slot.source in part.nodes)
+        others = (other.slot for other in self.blocked if other.slot.source in part.nodes)
         has_sibling = any(other.pod.uid != slot.pod.uid and other.pod.service == slot.pod.service for other in others)
         return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT, spare=int(has_sibling))
 
@@ -237,10 +237,10 @@ class _Steps:
         sim, rows = self.simulated.sim, self.simulated.sim.table.row_of
         others = [each.transfer(rows) for each in self.blocked if each is not first]
         with sim.fork():
-            source = rows.get(first.held.slot.source or "")
+            source = rows.get(first.slot.source or "")
             if source is not None:
                 sim.unplace(first.cls, source)
-            return first.fits(sim) or any(first.fits(sim) for _ in in_order(sim, others))
+            return sim.fits(first.cls, first.row) or any(sim.fits(first.cls, first.row) for _ in in_order(sim, others))
 
     def _breaks_one(self) -> bool:
         return any(step.reason is MoveReason.BREAKS_CYCLE for step in self.steps)
@@ -262,7 +262,7 @@ class _Steps:
                     other.keep(sim)
             rows = np.flatnonzero(sim.feasible(each.cls)).tolist()
         names = (sim.table.nodes[row].name for row in rows)
-        pod = each.held.slot.pod
+        pod = each.slot.pod
         return next(
             (name for name in names if name not in self.simulated.coming and self.leaving.arrives(pod, name)), None
         )
@@ -279,7 +279,7 @@ class _Steps:
 
     def _loss(self, each: Reservation) -> tuple[int, float, str]:
         """What is lost if it is evicted before its slot is free: importance first, then the run time so far."""
-        pod = each.held.slot.pod
+        pod = each.slot.pod
         is_lost = pod.kind is WorkKind.BATCH and pod.started_at is not None
         return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
 

@@ -132,7 +132,7 @@ def _no_longer_near(current: OpenRearrangement, simulated: SimulatedCluster, pol
     """A node may have been given another tier meanwhile: then its pods would be moved for nothing."""
     nodes = simulated.sim.table.nodes
     for each in simulated.reservations:
-        slot = each.held.slot
+        slot = each.slot
         if slot.is_aim and each.row is not None and policy.tier_of(nodes[each.row]) is not Tier.EDGE:
             return Invalid(
                 OutcomeReason.NODE_CLOSED, f"{slot.node}, which is to take {each.key}, is on the edge no more"
@@ -143,7 +143,7 @@ def _no_longer_near(current: OpenRearrangement, simulated: SimulatedCluster, pol
 def _closed(simulated: SimulatedCluster) -> Invalid | None:
     table = simulated.sim.table
     for each in simulated.reservations:
-        name = each.held.slot.node
+        name = each.slot.node
         if each.row is None or not table.is_open[each.row] or table.nodes[each.row].is_unschedulable:
             return Invalid(
                 OutcomeReason.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready"
@@ -162,19 +162,19 @@ def _taken(simulated: SimulatedCluster, current: OpenRearrangement, snapshot: Cl
     """Whether everything would fit once all who leave have left, by every rule of feasibility."""
     sim, rows = simulated.sim, simulated.sim.table.row_of
     names = current.nodes
-    leaving = {each.held.slot.pod.uid for each in simulated.reservations if not each.held.slot.is_away}
+    leaving = {each.slot.pod.uid for each in simulated.reservations if not each.slot.is_away}
     leaving |= {victim.uid for victim in current.victims}
     with sim.fork():
         for pod in snapshot.cluster.pods:
             if pod.node in names and (pod.uid in leaving or pod.is_terminating) and pod.node in rows:
                 sim.unplace(simulated.book.class_of(pod), rows[pod.node])
         slots = [each for each in simulated.reservations if not each.is_moving]
-        come = {each.key for each in in_order(sim, [each.transfer(rows, has_left=True) for each in slots])}
+        come = {each.pod.key for each in in_order(sim, [each.transfer(rows, has_left=True) for each in slots])}
     left = next((each for each in slots if each.key not in come), None)
     if left is None:
         return None
-    slot = left.held.slot
-    return Invalid(OutcomeReason.ROOM_TAKEN, f"{slot.node} has no room for {left.held.example.key} any more")
+    slot = left.slot
+    return Invalid(OutcomeReason.ROOM_TAKEN, f"{slot.node} has no room for {left.example.key} any more")
 
 
 def forbidden(
@@ -213,7 +213,7 @@ class Component:
 
 def components(current: OpenRearrangement, reservations: Sequence[Reservation]) -> list[Component]:
     """The components, in the order of their nodes' names."""
-    slots = [each.held.slot for each in reservations]
+    slots = [each.slot for each in reservations]
     groups = _joined(
         [
             *([node for node in (slot.source, slot.node) if node is not None] for slot in slots),
@@ -224,7 +224,7 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
     for nodes in groups:
         placed: Counter[int] = Counter()
         for each in reservations:
-            placed[each.held.slot.pod.priority] += each.held.slot.node in nodes and _is_awaited(each)
+            placed[each.slot.pod.priority] += each.slot.node in nodes and _is_awaited(each)
         placed.subtract(victim.priority for victim in current.victims if victim.node in nodes)
         disturbs = any(victim.node in nodes for victim in current.victims) or any(
             not slot.is_away and slot.node in nodes for slot in slots
@@ -236,8 +236,8 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
 
 def _is_awaited(each: Reservation) -> bool:
     """Whether somebody is placed when the slot is filled; of a pod that was moved its owner makes another."""
-    slot = each.held.slot
-    return slot.is_away and (each.held.pod is not None or slot.source is not None)
+    slot = each.slot
+    return slot.is_away and (each.pod is not None or slot.source is not None)
 
 
 def _is_gain(placed: Counter[int]) -> bool:

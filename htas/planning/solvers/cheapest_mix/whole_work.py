@@ -35,23 +35,20 @@ def pattern_bound_nanos(
     used = [r for r in range(len(capacities[0])) if any(requests[r] for requests, _ in shapes)]
     requests = _columns([amounts for amounts, _ in shapes], used)
     counts = np.array([count for _, count in shapes], dtype=np.int64)
-    free = _columns(capacities, used)
-    is_held = (requests[None, :, :] <= free[:, None, :]).all(axis=2).any(axis=0)
-    if not is_held.any():
-        return 0
-    kept = np.flatnonzero(is_held)  # what only free room holds is left out: less work costs no more
     instance = MixProblem(
-        requests=requests[kept],
-        counts=counts[kept],
-        levels=np.zeros(len(kept), dtype=np.int64),
-        free=free,
+        requests=requests,
+        counts=counts,
+        levels=np.zeros(len(counts), dtype=np.int64),
+        free=_columns(capacities, used),
         prices=np.array(prices, dtype=np.int64),
-        takes=np.ones((len(prices), len(kept)), dtype=np.bool_),
+        takes=np.ones((len(prices), len(counts)), dtype=np.bool_),
         holds=(1,),
     )
-    return bound_of(
-        instance, [(np.array(_pick(room, used), dtype=np.int64), n) for room, n in rooms], cost, Effort(EFFORT)
-    )
+    # What only free room holds is left out: less work costs no more.
+    held, kept = instance.part(np.where(instance.most.any(axis=0), counts, 0))
+    if not len(kept):
+        return 0
+    return bound_of(held, [(np.array(_pick(room, used), dtype=np.int64), n) for room, n in rooms], cost, Effort(EFFORT))
 
 
 def _columns(vectors: Sequence[Amounts], used: Sequence[int]) -> np.ndarray:

@@ -176,16 +176,8 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeSeat:
-    """A new pod and the edge node it gets; indexes."""
-
-    pod: int
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
 class EdgeShift:
-    """A running pod leaves `source` for `target`; indexes of edge nodes, or CLOUD."""
+    """A pod goes from `source` to `target`; indexes of edge nodes, or CLOUD, where a new pod comes from."""
 
     pod: int
     source: int
@@ -200,7 +192,8 @@ class EdgeDecision:
     another have no such order: there a pod may need one named after it to leave first. Seats come after all moves.
     """
 
-    seats: tuple[EdgeSeat, ...] = ()
+    seats: tuple[EdgeShift, ...] = ()
+    """New pods and the edge nodes they get."""
     moves: tuple[EdgeShift, ...] = ()
     to_cloud: tuple[int, ...] = ()
     """New pods that the edge has no room for."""
@@ -229,7 +222,7 @@ def decision(layout: Layout) -> EdgeDecision:
         if pod.is_new and target == CLOUD:
             to_cloud.append(number)
         elif pod.is_new:
-            seats.append(EdgeSeat(number, target))
+            seats.append(EdgeShift(number, CLOUD, target))
         elif target != pod.where:
             moves.append(EdgeShift(number, pod.where, target))
     return EdgeDecision(tuple(seats), tuple(_in_order(state, moves)), tuple(to_cloud))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from htas.planning.cluster.classes import Bools, Ints
+from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.placement.filling import must_waste
 from htas.planning.solvers.placement.greedy import best_fit, by_importance
 from htas.planning.solvers.placement.master import Master
 from htas.planning.solvers.placement.overflow import OverflowSearch
-from htas.planning.solvers.placement.problem import Counts, load
+from htas.planning.solvers.placement.problem import Counts, SearchStart
 from htas.planning.solvers.placement.refilling import Refilling
 from htas.planning.solvers.placement.search import PlacementSearch, Reached
 from htas.planning.solvers.placement.stages import SearchStage, searched_kinds, slice_of, stays_put
@@ -89,7 +89,7 @@ class Decomposition(PlacementSearch):
             return reached.placed_bound
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
-        room = problem.capacity - load(problem.home[kept], problem.requests[kept])
+        room = problem.free(np.where(kept[:, None], problem.home, 0))
         limit = min(_MOST_HALVES, int(_HALVES_PER_S * self.clock.left(deadline)))
         is_wasted = must_waste(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room, limit)
         self.clock.work(0.2)
@@ -112,8 +112,8 @@ class Decomposition(PlacementSearch):
     ) -> None:
         """One more pod after another, each by exchanges of pods among all nodes, until one finds no place."""
         problem = self.problem
-        x, frozen, may_wait, kinds, seed = self._searched(stage, attempt)
-        search = OverflowSearch(problem, x, frozen, may_wait, kinds, seed, self.clock)
+        start = self._start(stage, attempt)
+        search = OverflowSearch(problem, start, self.clock)
         missing = reached.placed_bound - self.problem.placed(self.x, stage.tier)
         found: Counts | None = None
         while missing > 0 and search.waiting and not self.clock.is_over(deadline):
@@ -122,23 +122,22 @@ class Decomposition(PlacementSearch):
                 break
             found, missing = search.placement(), missing - 1
         if found is not None:
-            self.accept(stage, np.where((problem.tier <= stage.tier)[:, None], found, x))
+            self.accept(stage, np.where((problem.tier <= stage.tier)[:, None], found, start.x))
 
     def _add_by_refilling(self, stage: SearchStage, reached: Reached, deadline: float, attempt: int) -> None:
         """One more pod after another, each by filling some nodes anew."""
-        search = Refilling(self.problem, *self._searched(stage, attempt), self.clock)
+        search = Refilling(self.problem, self._start(stage, attempt), self.clock)
         while not self.is_reached(stage, reached) and search.waiting and search.one_more(deadline):
             if not self.accept(stage, search.x):
                 return
 
-    def _searched(self, stage: SearchStage, attempt: int) -> tuple[Counts, Counts, Bools, Bools, int]:
-        """What a search begins with: pods where they are, those that stay, who may wait, which kinds, and its seed."""
+    def _start(self, stage: SearchStage, attempt: int) -> SearchStart:
         problem = self.problem
         kinds = searched_kinds(problem, stage)
         x = np.where(kinds[:, None], self.x, 0)
         may_wait = np.asarray(problem.tier == stage.tier)
         seed = self.clock.budget.seed + 1000 * attempt + stage.tier
-        return x, self._frozen(stage, x), may_wait, kinds & (problem.tier <= stage.tier), seed
+        return SearchStart(x, self._frozen(stage, x), may_wait, kinds & (problem.tier <= stage.tier), seed)
 
     def _frozen(self, stage: SearchStage, x: Counts) -> Counts:
         """Pods that exchanges leave where they are: what earlier stages keep, budgets cover, or yields at home.
@@ -168,7 +167,7 @@ class Decomposition(PlacementSearch):
         if master is None:
             return bound
         value = stage.value(self.problem, self.x)
-        rest = value - part.program.objective.of(part.part(self.x), part.program.home)
+        rest = part.rest(self.x, value)
         bound = min(bound, rest + master.tighten(part.part(self.x), deadline, value - rest))
         while bound > value and not self.clock.is_over(deadline):
             found = master.solve(part.part(self.x), value + 1 - rest, deadline, self._most_columns(deadline))
@@ -233,7 +232,7 @@ class Decomposition(PlacementSearch):
         master = Master.of(part.program, 20_000, self.clock)
         if master is None:
             return False
-        rest = value - part.program.objective.of(part.part(self.x), part.program.home)
+        rest = part.rest(self.x, value)
         until = min(deadline, self.clock.now() + 0.3)
         if master.tighten(part.part(self.x), until, value - rest) <= value - rest:
             return False

@@ -27,7 +27,7 @@ def bounded_by_cp_sat(search: PlacementSearch, stage: SearchStage, bound: int, d
     if search.clock.is_over(deadline) or StageModel.is_too_large(part.program):
         return bound
     value = stage.value(search.problem, search.x)
-    rest = value - part.program.objective.of(part.part(search.x), part.program.home)
+    rest = part.rest(search.x, value)
     found = StageModel(part.program).solve(part.part(search.x), search.clock, deadline)
     if found.x is not None:
         search.accept(stage, part.whole(search.x, found.x))

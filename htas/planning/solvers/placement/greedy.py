@@ -17,7 +17,7 @@ def best_fit(problem: PlacementProblem, x: Counts, kinds: Iterable[int]) -> None
     for kind in kinds:
         left = int(problem.count[kind] - x[kind].sum())
         while left > 0:
-            many = _how_many(problem, free, kind)
+            many = np.where(problem.allowed[kind], _room_for(problem, free, kind), 0)
             nodes = np.flatnonzero(many)
             if not len(nodes):
                 break
@@ -26,11 +26,6 @@ def best_fit(problem: PlacementProblem, x: Counts, kinds: Iterable[int]) -> None
             x[kind, node] += put
             free[node] -= put * problem.requests[kind]
             left -= put
-
-
-def _how_many(problem: PlacementProblem, free: Ints, kind: int) -> Ints:
-    """How many more pods of a kind each node takes."""
-    return np.where(problem.allowed[kind], _room_for(problem, free, kind), 0)
 
 
 def _room_for(problem: PlacementProblem, free: Ints, kind: int) -> Ints:

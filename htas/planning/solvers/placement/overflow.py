@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Bools, Ints
 from htas.planning.solvers.placement.budget import SearchClock
-from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem, SearchStart
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -42,22 +42,13 @@ class OverflowSearch:
     with a node's empty item is a move there, so that moves and exchanges are judged in one matrix.
     """
 
-    def __init__(
-        self,
-        problem: PlacementProblem,
-        x: Counts,
-        frozen: Counts,
-        may_wait: Bools,
-        kinds: Bools,
-        seed: int,
-        clock: SearchClock,
-    ) -> None:
-        """`frozen` counts pods of `x` that stay where they are; only kinds that `may_wait` are left without a place."""
-        nodes, movable = problem.nodes, np.where(kinds[:, None], x - frozen, 0)
-        waiting = np.where(kinds & may_wait, problem.count - x.sum(axis=1), 0)
+    def __init__(self, problem: PlacementProblem, start: SearchStart, clock: SearchClock) -> None:
+        kinds, nodes = start.kinds, problem.nodes
+        movable = np.where(kinds[:, None], start.x - start.frozen, 0)
+        waiting = np.where(kinds & start.may_wait, problem.count - start.x.sum(axis=1), 0)
         self._problem, self._clock, self._nodes = problem, clock, nodes
-        self._frozen = np.where(kinds[:, None], frozen, 0)
-        self._room: Ints = problem.capacity - load(self._frozen, problem.requests)
+        self._frozen = np.where(kinds[:, None], start.frozen, 0)
+        self._room = problem.free(self._frozen)
         self._kind, at = _one_by_one(np.column_stack([movable, waiting]))
         self._start: Numbers = np.concatenate([np.arange(nodes), at])
         items = len(self._start)
@@ -70,14 +61,14 @@ class OverflowSearch:
         self._scale = scale
         self._sizes: Floats = np.ascontiguousarray(np.vstack([empty, problem.requests[self._kind] / scale]).T)
         self._short = self._sizes.astype(np.float32)
-        self._stays = np.concatenate([np.zeros(nodes, dtype=np.bool_), ~may_wait[self._kind]])
+        self._stays = np.concatenate([np.zeros(nodes, dtype=np.bool_), ~start.may_wait[self._kind]])
         allowed = problem.allowed[self._kind]
         self._allowed = None if allowed.all() else np.ones((items, nodes + 1), dtype=np.bool_)
         if self._allowed is not None:
             self._allowed[nodes:, :nodes] = allowed
         self._tabu = np.zeros((self._attempts, items, nodes + 1), dtype=np.int32)
         self._step = 0
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(start.seed)
         self._all_attempts_from_start()
 
     def _all_attempts_from_start(self) -> None:

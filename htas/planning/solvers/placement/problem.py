@@ -107,6 +107,7 @@ class PlacementProblem:
         return tuple(values)
 
     def free(self, x: Counts) -> Ints:
+        """[N, R]: what a placement leaves of each node."""
         return np.asarray(self.capacity - load(x, self.requests))
 
     def yielded_in_vain(self, x: Counts) -> Bools:
@@ -134,6 +135,18 @@ class PlacementProblem:
             and not self.yielded_in_vain(x).any()
             and all(used <= allowed for used, allowed in zip(self.disturbed(x), self.budgets, strict=True))
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchStart:
+    """What a search for one more pod begins with. `frozen` counts pods of `x` that stay where they are; only kinds that
+    `may_wait` are left without a place, and only `kinds` are searched."""
+
+    x: Counts
+    frozen: Counts
+    may_wait: Bools
+    kinds: Bools
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)

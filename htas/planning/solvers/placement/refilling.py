@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import linear_sum_assignment
 
-from htas.planning.cluster.classes import Bools, Ints
+from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.placement.bounds import directions
 from htas.planning.solvers.placement.budget import SearchClock
-from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
+from htas.planning.solvers.placement.problem import PlacementProblem, SearchStart
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -49,25 +49,14 @@ class _Sets:
 class Refilling:
     """One more pod at a time, by refilling nodes of a placement."""
 
-    def __init__(
-        self,
-        problem: PlacementProblem,
-        x: Counts,
-        frozen: Counts,
-        may_wait: Bools,
-        kinds: Bools,
-        seed: int,
-        clock: SearchClock,
-    ) -> None:
-        """`frozen` counts pods of `x` that stay where they are; only kinds that `may_wait` are left without a place."""
+    def __init__(self, problem: PlacementProblem, start: SearchStart, clock: SearchClock) -> None:
         self._problem, self._clock = problem, clock
-        self.x = x
-        self._frozen = np.where(kinds[:, None], frozen, 0)
-        self._kinds, self._may_wait = kinds, may_wait & kinds
-        others = np.where(kinds[:, None], 0, x)
-        self._room: Ints = problem.capacity - load(self._frozen + others, problem.requests)
+        self.x = start.x
+        self._kinds, self._may_wait = start.kinds, start.may_wait & start.kinds
+        self._frozen = np.where(self._kinds[:, None], start.frozen, 0)
+        self._room = problem.free(np.where(self._kinds[:, None], start.frozen, start.x))
         self._scale = np.maximum(problem.capacity.max(axis=0, initial=1), 1).astype(np.float64)
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(start.seed)
 
     @property
     def waiting(self) -> int:

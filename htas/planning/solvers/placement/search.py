@@ -16,7 +16,7 @@ from htas.planning.solvers.placement.bounds import most_by_room
 from htas.planning.solvers.placement.budget import SearchClock, Shares
 from htas.planning.solvers.placement.filling import usable
 from htas.planning.solvers.placement.greedy import best_fit, by_importance, settle
-from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem
 from htas.planning.solvers.placement.stages import SearchStage, stays_put
 
 
@@ -75,7 +75,7 @@ class PlacementSearch(ABC):
         problem = self.problem
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
-        room = problem.capacity - load(problem.home[kept], problem.requests[kept])
+        room = problem.free(np.where(kept[:, None], problem.home, 0))
         if is_close:
             room = usable(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room)
             self.clock.work(problem.nodes * 5e-4)

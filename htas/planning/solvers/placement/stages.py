@@ -39,6 +39,10 @@ class Slice:
     def part(self, x: Counts) -> Counts:
         return np.asarray(x[np.ix_(self.kinds, self.nodes)])
 
+    def rest(self, x: Counts, value: int) -> int:
+        """What of a placement's value is none of the program's."""
+        return value - self.program.objective.of(self.part(x), self.program.home)
+
     def whole(self, x: Counts, part: Counts) -> Counts:
         result = x.copy()
         result[:, self.nodes] = self.base

@@ -79,7 +79,7 @@ class TestNewPods:
         it = state([(4, 4), (4, 4)], {"a": (1, 1, 1.0)}, new={"a": 6})
         it = EdgeState(it.nodes, it.services, tuple(replace(pod, allowed=frozenset({1})) for pod in it.pods))
         made = place_new(it, POLICY)
-        assert Counter(seat.node for seat in made.seats) == {1: 4}
+        assert Counter(seat.target for seat in made.seats) == {1: 4}
 
     def test_nothing_joins_a_node_that_holds_more_than_it_offers(self):
         it = state([(4, 4)], {"a": (1, 1, 1.0)}, new={"a": 1})

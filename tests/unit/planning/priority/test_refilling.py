@@ -7,7 +7,7 @@ import pytest
 
 from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
 from htas.planning.solvers.placement.filling import usable
-from htas.planning.solvers.placement.problem import PlacementProblem
+from htas.planning.solvers.placement.problem import PlacementProblem, SearchStart
 from htas.planning.solvers.placement.refilling import Refilling
 
 
@@ -35,7 +35,8 @@ def problem(requests: np.ndarray, count: list[int], capacity: np.ndarray, home: 
 def refilling(case: PlacementProblem, frozen: np.ndarray | None = None) -> Refilling:
     everyone = np.ones(case.kinds, dtype=np.bool_)
     still = np.zeros_like(case.home) if frozen is None else frozen
-    return Refilling(case, case.home.copy(), still, everyone, everyone, 0, SearchClock(SearchBudget(1.0), lambda: 0.0))
+    start = SearchStart(case.home.copy(), still, everyone, everyone, 0)
+    return Refilling(case, start, SearchClock(SearchBudget(1.0), lambda: 0.0))
 
 
 def eight_pods_that_fill_two_nodes() -> PlacementProblem:
