@@ -221,15 +221,18 @@ class SandboxCluster(PodLife):
 
     # Moves (the MigrationPort changes pods through these).
 
-    def reserve(self, node: str, token: str, requests: Resources) -> None:
-        """Keep room on a node; ConflictError where there is none, NotFoundError where there is no such node."""
+    def reserve(self, node: str, pod: str, requests: Resources) -> None:
+        """Keep room for a pod that moves; ConflictError where there is none, NotFoundError: there is no such node.
+
+        Whatever ends the pod gives it back: a copy under way notices the end only as it is done.
+        """
         there = self._node(node)
         if not there.is_ready or not self._occupancy.has_room(there, requests):
             raise ConflictError(f"node {node} has no room")
-        self._occupancy.keep(node, token, requests)
+        self._occupancy.keep(node, pod, requests)
 
-    def unreserve(self, node: str, token: str) -> None:
-        self._occupancy.give_back(node, token)
+    def unreserve(self, pod: str) -> None:
+        self._occupancy.give_back(pod)
 
     def relocate(self, key: str, target: str, started_at: float | None = None) -> None:
         """A pod goes on running on another node, Ready there from now on; `started_at`: since when a copy of it is."""

@@ -87,7 +87,7 @@ class SandboxMigration:
             raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} does not run, or not for long")
         if method is MigrationMethod.REPLACE and present.kind is WorkKind.BATCH:
             raise MoveRefusedError(Refusal.BEGINS_AGAIN, f"pod {pod.key} is batch work, which would begin again")
-        self._cluster.reserve(target, _token(pod.key), present.requests)
+        self._cluster.reserve(target, pod.key, present.requests)
         self._serial += 1
         self._moves[pod.key] = MigrationRecord.prepared(
             f"m{self._serial}", present, present.node, target, method, self._clock.now()
@@ -133,7 +133,7 @@ class SandboxMigration:
         if not self._goes_on(key, "", Failure.SWITCH_FAILED):
             return
         move = self._moves[key]
-        self._cluster.unreserve(move.target, _token(key))
+        self._cluster.unreserve(key)
         self._cluster.relocate(key, move.target, move.reached[MigrationState.RESTORED] if _is_fresh(move) else None)
         self._ledger.migrations += 1
         self._ledger.work_repeated_s += move.repeated_s or 0.0
@@ -176,15 +176,15 @@ class SandboxMigration:
         if pod is None or pod.uid != move.uid or pod.is_terminating:
             return Failure.SOURCE_ENDED, f"pod {move.pod} ended or was deleted"
         try:
-            self._cluster.unreserve(move.target, _token(move.pod))
-            self._cluster.reserve(move.target, _token(move.pod), pod.requests)
+            self._cluster.unreserve(move.pod)
+            self._cluster.reserve(move.target, move.pod, pod.requests)
         except (ConflictError, NotFoundError) as error:
             return Failure.TARGET_LOST, str(error)
         return None
 
     def _roll_back(self, key: str, failure: Failure, detail: str) -> None:
         move = self._moves[key]
-        self._cluster.unreserve(move.target, _token(key))
+        self._cluster.unreserve(key)
         if MigrationState.RESTORED in move.reached:
             self._cluster.repeat(key, -(move.repeated_s or 0.0))
         self._end(key, MigrationState.ROLLED_BACK, reason=failure.value, detail=detail)
@@ -209,7 +209,3 @@ def _is_fresh(move: MigrationRecord) -> bool:
 
 def _seconds(move: MigrationRecord, rate: float | None) -> float:
     return 0.0 if rate is None else move.memory_bytes / rate
-
-
-def _token(key: str) -> str:
-    return f"move of {key}"

@@ -7,11 +7,12 @@ from htas.model.resources import NOTHING, Resources
 
 
 class Occupancy:
-    """Room is taken by pods, under their keys, and kept for moves on their way, under tokens."""
+    """Room is taken by pods, under their keys, and kept for those that are moving, until they are there or gone."""
 
     def __init__(self) -> None:
         self._pods: dict[str, set[str]] = {}
         self._taken: dict[str, dict[str, Resources]] = {}
+        self._moving_to: dict[str, str] = {}
 
     def open(self, node: str) -> None:
         self._pods[node], self._taken[node] = set(), {}
@@ -25,19 +26,26 @@ class Occupancy:
 
     def seat(self, node: str, pod: str, requests: Resources) -> None:
         self._pods[node].add(pod)
-        self.keep(node, pod, requests)
+        self._taken[node][pod] = requests
 
     def leave(self, node: str, pod: str) -> None:
         """A node that is gone has been left by everybody."""
         self._pods.get(node, set()).discard(pod)
-        self.give_back(node, pod)
+        self._taken.get(node, {}).pop(pod, None)
 
-    def keep(self, node: str, token: str, requests: Resources) -> None:
-        self._taken[node][token] = requests
+    def keep(self, node: str, pod: str, requests: Resources) -> None:
+        """Keep room on the node that a pod is moving to."""
+        self._moving_to[pod] = node
+        self._taken[node][_move_of(pod)] = requests
 
-    def give_back(self, node: str, token: str) -> None:
-        self._taken.get(node, {}).pop(token, None)
+    def give_back(self, pod: str) -> None:
+        """What was kept for a pod that is moving, if anything."""
+        self._taken.get(self._moving_to.pop(pod, ""), {}).pop(_move_of(pod), None)
 
     def has_room(self, node: Node, requests: Resources) -> bool:
         taken = sum(self._taken[node.name].values(), start=NOTHING)
         return requests.fits_in(node.allocatable - taken)
+
+
+def _move_of(pod: str) -> str:
+    return f"move of {pod}"

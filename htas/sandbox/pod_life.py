@@ -191,6 +191,7 @@ class PodLife:
         """A pod goes; `fails`: before its time, so that its work is lost and its controller starts another."""
         pod = record.pod
         del self._records[pod.key]
+        self._occupancy.give_back(pod.key)
         if pod.node is not None:
             self._occupancy.leave(pod.node, pod.key)
         self._budgets.went(pod.key)

@@ -25,6 +25,7 @@ from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
 from tools.bench.money.elsewhere import ELSEWHERE
 from tools.bench.money.everyday import EVERYDAY
+from tools.bench.money.farms import FARMS
 from tools.bench.money.fleets import FLEETS
 from tools.bench.money.scenes import (
     GIB,
@@ -268,6 +269,7 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         *EVERYDAY,
         *ELSEWHERE,
         *FLEETS,
+        *FARMS,
     ]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from htas.model.claims import NodeClaim
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -16,7 +17,7 @@ from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import node_of
-from htas.planning.disrupt.cleaning.candidates import Circumstances, DrainCandidate, judge
+from htas.planning.disrupt.cleaning.candidates import Circumstances, DrainCandidate, candidate_of, judge
 from htas.planning.disrupt.cleaning.cleaning_round import CleaningRound
 from htas.planning.disrupt.cleaning.consolidation import Replacements
 from htas.planning.disrupt.cleaning.lapses import lapses, with_lapses
@@ -90,6 +91,7 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
             if rest.may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
                 stay = round_.staying(question, snapshot, pods_on, claims)
                 memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
+        round_.kept = [_held_at_any_rate(each, pods_on, claims, question, context, rescheduler) for each in round_.kept]
     kept = sorted(with_lapses(round_.kept, snapshot, question), key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
@@ -104,6 +106,28 @@ def _rescheduler(context: PlanContext, pods_on: Mapping[str, Sequence[Pod]], lea
     judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held), borrows=False)
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
     return Rescheduler(sim, simulated.book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
+
+
+def _held_at_any_rate(
+    kept: KeptNode,
+    pods_on: Mapping[str, Sequence[Pod]],
+    claims: Mapping[str, NodeClaim],
+    question: Circumstances,
+    context: PlanContext,
+    rescheduler: Rescheduler,
+) -> KeptNode:
+    """Of a node that would be emptied before its period ends the rule that forbids it, if there is one.
+
+    By the hour, one with a service that has not opted in was told to be emptied shortly, hour after hour.
+    """
+    if kept.reason is not Kept.DRAINS_BEFORE_PERIOD_ENDS:
+        return kept
+    node = context.simulated.sim.table.nodes[context.simulated.sim.table.row_of[kept.node]]
+    group, claim = question.policy.group(node.group), claims.get(node.claim or "")
+    if group is None or claim is None:
+        return kept
+    movable = rescheduler.movable(candidate_of(node, pods_on.get(node.name, ()), group, claim, question))
+    return movable if isinstance(movable, KeptNode) and movable.reason is Kept.BLOCKED_BY_POD else kept
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:

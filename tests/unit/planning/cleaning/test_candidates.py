@@ -278,6 +278,18 @@ def test_a_hardly_used_node_is_emptied_just_before_it_is_paid_for_again(
     assert goes or "but paid for until " in message(cleaning, "n1")
 
 
+def test_a_node_that_a_pod_holds_is_not_promised_to_be_emptied_before_the_hour_is_full() -> None:
+    """By the hour it was told "emptied shortly before (40m left)" hour after hour, and nothing of the rule."""
+    node, room = owned_node("n1"), owned_node("room", annotations={SCALE_DOWN_DISABLED: "true"})
+    held = msgspec.structs.replace(
+        job_on("n1", "job", "300m", left_s=9000.0, ran_s=1.0), disruption={DO_NOT_DISRUPT: "true"}
+    )
+    snapshot = quiet_snapshot([node, room], [held], claims=(ready_claim(node, 1200.0), ready_claim(room)))
+    cleaning = cleaned(snapshot, policy_with({}, catalogue=HOURLY))
+    assert kept(cleaning)["n1"] is Kept.BLOCKED_BY_POD
+    assert DO_NOT_DISRUPT in message(cleaning, "n1")
+
+
 @pytest.mark.parametrize(
     ("cpu", "fields", "circumstances", "reason", "text"),
     [
