@@ -73,12 +73,14 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     lengthening = lengthening_of(simulated, snapshot, policy)
     context = PlanContext(simulated, snapshot, policy, now, Placer(policy, simulated.pools, lengthening))
     steps = advance(simulated, snapshot, policy, now)
-    scheduled = schedule(context, lengthening, is_buying_due=Stage.AUTOSCALING in stages)
+    row_of = simulated.sim.table.row_of
+    with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
+        scheduled = schedule(context, lengthening, is_buying_due=Stage.AUTOSCALING in stages)
+        placements = pods_by_row(simulated.sim.assignments())
+        is_edge_due = Stage.EDGE in stages and scheduled.room is None
+        edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
     if scheduled.preemptions.is_suggestion_in_the_way:
         steps = cancelled(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
-    placements = pods_by_row(simulated.sim.assignments())
-    is_edge_due = Stage.EDGE in stages and scheduled.room is None
-    edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
     disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
@@ -128,5 +130,7 @@ def _clean(
         needed=frozenset(needed),
         leaving=disrupted,
         may_replace=is_at_rest and not is_rearranged,
+        may_repair=not is_rearranged,
+        bought=tuple(scale_up.bought.values()),
     )
     return clean(context, rest, is_due=is_due)

@@ -75,6 +75,59 @@ def test_a_full_machine_is_replaced_once_it_has_been_unhealthy_for_long_enough()
     story.assert_whole()
 
 
+@pytest.mark.parametrize("every_s", [20, 240, 3600])
+def test_a_queue_that_is_never_empty_does_not_postpone_a_repair(every_s: int) -> None:
+    """With a job of seven cores every four minutes an ill node was there after five hours: it is gone after 660 s.
+
+    Nor do jobs take the machine that was bought to take over from it: with one every 20 s that took 3120 s.
+    """
+    rules = CleaningRules(repair_s=((DEADLOCK, 10 * MINUTE),))
+    busy = make_policy([NodeGroup("any", cleaning=rules)], catalogue=Catalogue((FLAVOUR,), "USD", Billing()))
+    jobs = [job(f"job-{at_s}", HOUR + at_s, cpu_m=7000) for at_s in range(0, int(HOUR), every_s)]
+    story = an_hour(replicas(16), *jobs, by=busy)
+    [ill] = story.nodes
+    falls_ill(story, ill)
+    story.play(1.5 * HOUR)
+    [at_s] = removed_after_s(story)
+    assert 10 * MINUTE + story.world.cloud.startup_s <= at_s <= 11 * MINUTE
+    assert [launch.replaces for result in story.seen for launch in result.plan.launches if launch.replaces] == [(ill,)]
+    web = [pod for pod in story.world.cluster.observe().pods if pod.labels.get("app") == "web"]
+    assert (ill in story.nodes, sum(pod.started_at is not None for pod in web), story.world.ledger.evictions) == (
+        False,
+        16,
+        16,
+    )
+    story.assert_whole()
+
+
+def test_a_queue_does_not_hasten_what_is_not_urgent() -> None:
+    """Machines that are too old wait until no work has waited for `queueEmptyFor`: 0 of them go in five hours."""
+    rules = CleaningRules(max_node_age_s=HOUR)
+    busy = make_policy([NodeGroup("any", cleaning=rules)], catalogue=Catalogue((FLAVOUR,), "USD", Billing()))
+    jobs = [job(f"job-{at_s}", HOUR / 2 + at_s, cpu_m=7000) for at_s in range(0, int(5 * HOUR), 240)]
+    story = an_hour(replicas(16), *jobs, by=busy)
+    story.play(5 * HOUR)
+    assert ("Expired" in removals(story), story.world.ledger.evictions) == (False, 0)
+    assert Kept.QUEUE_NOT_EMPTY in {kept.reason for result in story.seen for kept in result.plan.kept}
+
+
+def test_while_most_nodes_are_not_ready_nothing_is_bought_for_one_that_is_ill() -> None:
+    """Five nodes, three of which have lost their network: the fourth bears a condition and stays, for 14 minutes."""
+    story = an_hour(replicas(80))
+    ill, *others = story.nodes
+    falls_ill(story, ill)
+    story.play(HOUR + 9 * MINUTE)
+    for node in others[:3]:
+        story.world.cluster.set_ready(node, False)
+    story.play(HOUR + 14 * MINUTE)
+    launches = [launch.why for result in story.seen for launch in result.plan.launches if launch.replaces]
+    assert (launches, removals(story), reasons(story)[ill]) == ([], [], Kept.TOO_MANY_UNHEALTHY)
+    for node in others[:3]:
+        story.world.cluster.set_ready(node, True)
+    story.play(3 * HOUR)
+    assert (removals(story), ill in story.nodes) == (["Unhealthy"], False)
+
+
 def test_what_passes_in_time_disturbs_nobody() -> None:
     story = an_hour(replicas(16))
     before = story.nodes

@@ -17,7 +17,9 @@ NOT_READY = f"{UNTOLERATED} {{node.kubernetes.io/not-ready}}"
 
 
 class ClosedNodes:
-    """The nodes that are not Ready, are being emptied or urgently to be, by reason: counted once for all classes.
+    """The nodes that are not Ready, are being emptied or urgently to be, or are kept for what is on such, by reason.
+
+    Counted once for all classes.
 
     kube-scheduler counts them among the "0/4 nodes": a pod that asks for a node that is not Ready is to be told of it.
     """
@@ -35,6 +37,8 @@ class ClosedNodes:
                 self._reasons[why] += 1
             elif node.name in simulated.shunned:
                 self._reasons[f"node(s) were {simulated.shunned[node.name].reason.lower()}"] += 1
+            elif node.name in simulated.kept_for_urgent:
+                self._reasons["node(s) were bought to take over from another"] += 1
 
     def refusals(self, cls: PodClass, rows: slice | None = None) -> tuple[dict[str, int], int]:
         """Why each node refuses a class, those that are closed included, and how many nodes that are."""

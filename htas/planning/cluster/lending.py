@@ -8,7 +8,7 @@ machine of its own. What stays for its services costs no more for it (docs/algor
   while a service's pod has just come, kube-scheduler's too: a job of higher priority took the room that it fitted in.
 - A job's own group comes first; nothing is bought in a group that lends.
 - An empty node is not lent: it would stay for a job alone. Nor is one that is to go however well it is used.
-- It is lent to jobs alone whose run length is stated, or well known of their like, and that may be disrupted.
+- It is lent to jobs alone whose run length is stated, or learned of three of their like, and that may be disrupted.
 - No node with a GPU or another extended resource is lent, and no room to jobs of more than an hour: dear or large
   machines would outlast their services for one job (1.05 of the bill with notebooks and trainings, on one of two seeds
   1.11).
@@ -17,7 +17,7 @@ machine of its own. What stays for its services costs no more for it (docs/algor
 from __future__ import annotations
 
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import SAFE_TO_EVICT, Pod, WorkKind
+from htas.model.pods import KIND_OF_OWNER, SAFE_TO_EVICT, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import is_known, run_length_s
@@ -28,6 +28,8 @@ LONGEST_S = 3600.0
 FIRST_TURN_S = 60.0
 """Services' pods have the room before jobs that may borrow; who has not found any in so long waits for its machine."""
 
+RUNS = 3
+
 HOLDING = (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
 """Annotations of pods that keep their nodes."""
 
@@ -37,12 +39,22 @@ def may_borrow(pod: Pod, policy: Policy) -> bool:
 
     A job of which nothing was known counted as one of 600 s, and held a node for days after its services had gone.
     """
-    if pod.kind is not WorkKind.BATCH or pod.scheduler != policy.scheduler_name or not is_known(pod.run_length):
+    if pod.kind is not WorkKind.BATCH or pod.scheduler != policy.scheduler_name or not _is_learned(pod.run_length):
         return False
     is_held = pod.disruption.get(SAFE_TO_EVICT) == "false" or any(
         pod.disruption.get(key, "false") != "false" for key in HOLDING
     )
     return not is_held and run_length_s(pod, policy) <= LONGEST_S
+
+
+def _is_learned(length: RunLength | None) -> bool:
+    """Whether a length was stated, or learned of so many runs of the own template or image, be they alike or not.
+
+    What begins again by a guess must be known better (`run_length.is_known`); here an hour more or less is at stake.
+    """
+    if length is None or length.source is not RunLengthSource.LEARNED:
+        return is_known(length)
+    return length.basis != KIND_OF_OWNER and length.runs >= RUNS
 
 
 def lent_nodes(snapshot: ClusterSnapshot, policy: Policy, now: float) -> frozenset[str]:

@@ -25,7 +25,8 @@ class Outgoing:
     """Why a node goes: the reason, a sentence about the node, and the same as an attribute of it (`of a …`).
 
     `keeps_size`: another takes its place also in a group that has no more nodes than it must have. `is_urgent`: it
-    takes no new pods meanwhile, and goes whatever is paid of it and however soon its work seems to end.
+    takes no new pods meanwhile, and goes whatever is paid of it, whatever work waits, and however soon its own work
+    seems to end.
     """
 
     reason: ProposalReason
@@ -47,7 +48,7 @@ class Grounds:
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Grounds:
-        return cls(policy, now, too_many_unhealthy(snapshot.cluster.nodes, policy))
+        return cls(policy, now, too_many_unhealthy(snapshot.cluster.nodes, snapshot.claims, policy))
 
     def at(self, instant: float) -> Grounds:
         """The same at another time."""

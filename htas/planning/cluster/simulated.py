@@ -31,6 +31,7 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.slots import Reservation, reserve, standing
 from htas.planning.cluster.table import NodeTable
+from htas.planning.cluster.taking_over import kept_for_urgent
 from htas.planning.cluster.unhealthy import ailing_nodes
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
@@ -62,6 +63,8 @@ class SimulatedCluster:
     """Its open slots. Their room is kept, and pods they are for are not among those to place."""
     shunned: Mapping[str, Outgoing] = field(default_factory=dict)
     """Nodes that are Ready and take no pods, by name, since they are urgently to go."""
+    kept_for_urgent: frozenset[str] = frozenset()
+    """Names of rows that were bought to take over from these: work that waits does not get their room."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
@@ -112,6 +115,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         stands.rearrangement if stands is not None else None,
         reservations,
         shunned,
+        kept_for_urgent(snapshot, policy, now, shunned),
     )
 
 

@@ -1,8 +1,8 @@
 """Unhealthy nodes: those that bear a condition for which their group has nodes repaired (`cleaning.repair`).
 
-Where more than a fifth of a group's nodes bear one, none is repaired: a rack has failed or a detector is wrong, and
-other machines would be no better. Pods go to what is well first all the same. As in Karpenter the fifth is rounded up,
-and who bears it since a moment ago counts.
+Where more than a fifth of a group's nodes bear one, or are not Ready any more, none is repaired: a rack has failed or a
+detector is wrong, and other machines would be no better. Pods go to what is well first all the same. As in Karpenter
+the fifth is rounded up, and who bears it since a moment ago counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
 
@@ -48,22 +49,35 @@ def ailing_nodes(nodes: Iterable[Node], policy: Policy) -> frozenset[str]:
     return frozenset(node.name for node in nodes if ailment_of(node, policy) is not None)
 
 
-def too_many_unhealthy(nodes: Iterable[Node], policy: Policy) -> Mapping[str, str]:
-    """The groups of which too many nodes bear a condition for any to be repaired, with how many, in words."""
+def too_many_unhealthy(nodes: Iterable[Node], claims: Iterable[NodeClaim], policy: Policy) -> Mapping[str, str]:
+    """The groups of which too many nodes bear a condition or are lost for any to be repaired: how many, in words."""
     if not any(group.cleaning.repair_s for group in policy.groups):
         return {}
-    sizes, unhealthy = Counter[str](), Counter[str]()
+    of = {claim.id: claim for claim in claims}
+    sizes, unhealthy, lost = Counter[str](), Counter[str](), Counter[str]()
     for node in nodes:
         group = _group_of(node, policy)
         if group is not None:
+            is_lost = _is_lost(node, of.get(node.claim or ""))
             sizes[group.name] += 1
-            unhealthy[group.name] += ailment_of(node, policy) is not None
+            lost[group.name] += is_lost
+            unhealthy[group.name] += is_lost or ailment_of(node, policy) is not None
     most = {name: -(-size // ONE_IN) for name, size in sizes.items()}
     return {
-        name: f"{count} of {sizes[name]} nodes of group {name} are unhealthy, repaired up to {most[name]}"
+        name: f"{count} of {sizes[name]} nodes of group {name} are unhealthy"
+        f"{f' ({lost[name]} not Ready)' if lost[name] else ''}, repaired up to {most[name]}"
         for name, count in sorted(unhealthy.items())
         if count > most[name]
     }
+
+
+def _is_lost(node: Node, claim: NodeClaim | None) -> bool:
+    """Whether a node is not Ready any more; not one that comes up for the first time, or that is being given back."""
+    if node.is_ready or node.is_draining:
+        return False
+    if claim is None or claim.state is ClaimState.READY:
+        return True
+    return claim.ready_at is not None and claim.state is not ClaimState.DRAINING
 
 
 def _group_of(node: Node, policy: Policy) -> NodeGroup | None:

@@ -185,7 +185,12 @@ def test_a_job_of_hours_borrows_nothing() -> None:
     [
         pytest.param({"run_length": None}, id="of unknown length"),
         pytest.param({"run_length": RunLength(600.0, RunLengthSource.DEADLINE)}, id="that is told when to end at last"),
-        pytest.param({"run_length": RunLength(600.0, RunLengthSource.LEARNED, "template", 9, 0.2)}, id="of any length"),
+        pytest.param(
+            {"run_length": RunLength(600.0, RunLengthSource.LEARNED, "template", 2, 1.0)}, id="of which two ran"
+        ),
+        pytest.param(
+            {"run_length": RunLength(600.0, RunLengthSource.LEARNED, "kind of owner", 9, 0.9)}, id="of any Job"
+        ),
         pytest.param({"disruption": {"karpenter.sh/do-not-disrupt": "true"}}, id="that may not be disrupted"),
         pytest.param({"disruption": {SAFE_TO_EVICT: "false"}}, id="that is not safe to evict"),
     ],
@@ -193,7 +198,7 @@ def test_a_job_of_hours_borrows_nothing() -> None:
 def test_a_job_that_may_hold_the_node_for_long_borrows_nothing(fields: dict[str, Any]) -> None:
     """Nothing stated counts as 600 s: it ran for twenty hours after the service had gone, on a machine of eight cores."""
     assert not planned([OLD, msgspec.structs.replace(JOB, **fields)]).bind
-    known = RunLength(600.0, RunLengthSource.LEARNED, "template", 9, 0.8)
+    known = RunLength(600.0, RunLengthSource.LEARNED, "template", 3, 0.4)
     assert planned([OLD, msgspec.structs.replace(JOB, run_length=known)]).bind
 
 

@@ -44,7 +44,7 @@ class DrainCandidate:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it goes whatever is paid of it, and however soon its work ends."""
+        """Whether it goes whatever is paid of it, whatever work waits, and however soon its own ends."""
         return self.outgoing is not None and self.outgoing.is_urgent
 
     @property
@@ -220,12 +220,10 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
         return KeptNode(name, Kept.CLEANING_NOT_DUE, f"{so_far}; judged in the next cleaning cycle")
     if candidate.outgoing is None and low < rules.underutilized_for_s:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, so_far)
-    if question.memory.queue_empty_since is None:
-        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but work is waiting")
-    quiet = now - question.memory.queue_empty_since
-    if quiet < rules.queue_empty_for_s:
-        message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
-        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
+    if candidate.is_urgent:
+        return None
+    if not is_quiet(question, rules):
+        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but {_not_quiet(question, rules)}")
     if is_paid_for_longer(candidate, question):
         paid_s = paid_for_s(candidate.claim, question.policy.catalogue.billing, now)
         message = (
@@ -233,6 +231,13 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
         )
         return KeptNode(name, Kept.DRAINS_BEFORE_PERIOD_ENDS, message)
     return None
+
+
+def _not_quiet(question: Circumstances, rules: CleaningRules) -> str:
+    since = question.memory.queue_empty_since
+    if since is None:
+        return "work is waiting"
+    return f"the queue has been empty for only {span(question.now - since)} of {span(rules.queue_empty_for_s)}"
 
 
 def _of_gpus(node: Node) -> str:

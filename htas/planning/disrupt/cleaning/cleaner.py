@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from htas.model.claims import NodeClaim
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -27,6 +27,7 @@ from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.migration_methods import NO_VOLUMES, VolumeBook
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
+from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.rental.bills import Rentals
 from htas.planning.rental.moving import LeastAdded
 
@@ -36,7 +37,8 @@ class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
     proposals: tuple[Proposal, ...]
-    """Nodes to empty now; or, where none is, machines to buy: what they replace is emptied by a later plan."""
+    """Nodes to empty now, and machines to buy: what they replace is emptied by a later plan. Both at once only where
+    what is replaced is urgent."""
     kept: tuple[KeptNode, ...]
     memory: Memory
 
@@ -52,6 +54,10 @@ class RestOfPlan:
     """All pods that it makes leave."""
     may_replace: bool = False
     """Nothing waits, is bought or rearranged, so that sets of nodes may be replaced by cheaper ones."""
+    may_repair: bool = False
+    """Nothing is rearranged, so that a node that is urgently to go may be replaced, whatever waits or is bought."""
+    bought: Sequence[BoughtMachine] = ()
+    """Machines that it buys."""
 
 
 def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
@@ -70,7 +76,8 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
     replaced: list[DrainCandidate] = []
     replacements = Replacements(snapshot, policy, now)
     vain = replacements.in_vain
-    round_ = CleaningRound(sizes=_sizes(snapshot, policy, vain), under_way=_under_way(snapshot), in_vain=vain)
+    sizes, under_way = _sizes(snapshot, policy, vain), _under_way(snapshot)
+    round_ = CleaningRound(sizes, under_way, vain, bought=len(rest.bought))
     for node in snapshot.cluster.nodes:
         judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question, replacements)
         if isinstance(judged, KeptNode):
@@ -88,12 +95,26 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
                 )
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
-            if rest.may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
+            is_at_rest = rest.may_replace and not round_.proposals and not snapshot.drains
+            is_pressing = rest.may_repair and any(candidate.is_urgent for candidate in candidates)
+            if (is_at_rest or is_pressing) and not replacements.claims:
                 stay = round_.staying(question, snapshot, pods_on, claims)
-                memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
+                owned = _with_bought(snapshot, rest.bought)
+                memory = round_.smaller(rescheduler, question, owned, pods_on, stay, is_at_rest=is_at_rest)
         round_.kept = [_held_at_any_rate(each, pods_on, claims, question, context, rescheduler) for each in round_.kept]
     kept = sorted(with_lapses(round_.kept, snapshot, question), key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
+
+
+def _with_bought(snapshot: ClusterSnapshot, bought: Sequence[BoughtMachine]) -> ClusterSnapshot:
+    """The snapshot with claims for what the plan buys, which counts against every limit from then on."""
+    at = snapshot.taken_at
+    offers = ((item.claim, item.offer) for item in bought)
+    claims = (
+        NodeClaim(claim, offer.group.name, offer.flavour.name, ClaimState.WANTED, at, at, offer.zone)
+        for claim, offer in offers
+    )
+    return msgspec.structs.replace(snapshot, claims=(*snapshot.claims, *claims)) if bought else snapshot
 
 
 def _rescheduler(context: PlanContext, pods_on: Mapping[str, Sequence[Pod]], leaving: Sequence[Pod]) -> Rescheduler:

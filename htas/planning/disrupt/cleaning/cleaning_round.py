@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -52,6 +52,8 @@ class CleaningRound:
     targets: set[str] = field(default_factory=set)
     one_for_one: list[DrainCandidate] = field(default_factory=list)
     """Outgoing nodes of groups that have no more than they must have: others are bought first, whoever has room."""
+    bought: int = 0
+    """How many machines the plan buys already."""
 
     def take(self, candidate: DrainCandidate, rescheduler: Rescheduler) -> None:
         """Empty the candidate or keep it, and write down which."""
@@ -117,19 +119,24 @@ class CleaningRound:
         snapshot: ClusterSnapshot,
         pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[DrainCandidate]],
+        *,
+        is_at_rest: bool = True,
     ) -> Memory:
         """What to buy instead of nodes of one group: one that is outgoing, else a cheaper set, else smaller machines.
 
-        Of the groups the first is taken that has some worth buying. Returns what was looked at.
+        Of the groups the first is taken that has some worth buying; of those whose work is not quiet urgent nodes alone
+        are looked at. Returns what was looked at.
         """
         policy, now, before = question.policy, question.now, question.memory.consolidated_at
         looked_at = dict(before)
-        consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
+        quiet = {group.name for group in policy.groups if is_at_rest and is_quiet(question, group.cleaning)}
+        in_time = [(group, _in_time(group, stay, question, snapshot)) for group in policy.groups]
+        consolidator = Consolidator(rescheduler, snapshot, pods_on)
         shrinker = Shrinker(rescheduler, consolidator, snapshot, question.memory)
 
         def outgoing(group: NodeGroup, candidates: Sequence[DrainCandidate], at_once: int) -> list[Replacing]:
-            nodes = sorted((each for each in candidates if each.outgoing is not None), key=lambda each: each.rank)
             like = [each for each in self.one_for_one if each.group is group and not is_paused(each, question)]
+            nodes, like = (_outgoing(some, urgent_only=group.name not in quiet) for some in (candidates, like))
             if not (nodes or like) or not has_cooled_down(group, before.get(group.name), now):
                 return []
             looked_at[group.name] = now
@@ -146,19 +153,14 @@ class CleaningRound:
             return consolidator.best(group, candidates, at_once)
 
         for look in (outgoing, cheaper, shrinker.best):
-            for group, candidates in ripe:
+            for group, candidates in in_time:
+                if group.name not in quiet and look is not outgoing:
+                    continue
                 found = look(group, candidates, self._at_once(group))
                 if found:
-                    self.proposals += proposals_of(found, snapshot, policy)
+                    self.proposals += proposals_of(found, snapshot, policy, self.bought)
                     return _looked(question.memory, looked_at)
         return _looked(question.memory, looked_at)
-
-    def _ripe(
-        self, question: Circumstances, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[DrainCandidate]]
-    ) -> list[tuple[NodeGroup, list[DrainCandidate]]]:
-        """The groups whose work has been quiet, with their nodes that need not be kept for what is paid of them."""
-        quiet = (group for group in question.policy.groups if is_quiet(question, group.cleaning))
-        return [(group, _in_time(group, stay, question, snapshot)) for group in quiet]
 
     def staying(
         self,
@@ -207,6 +209,12 @@ def _in_time(
     starts_s = snapshot.machine_times.start_s(group.startup_s)
     waiting = (each for each in stay[group.name] if not is_paused(each, question))
     return [each for each in waiting if not is_paid_for_longer(each, question, starts_s)]
+
+
+def _outgoing(candidates: Iterable[DrainCandidate], *, urgent_only: bool) -> list[DrainCandidate]:
+    """Those that are to go however well they are used, the first to go first."""
+    going = (each for each in candidates if each.is_urgent or (each.outgoing is not None and not urgent_only))
+    return sorted(going, key=lambda each: each.rank)
 
 
 def _reason(candidate: DrainCandidate) -> ProposalReason:

@@ -18,7 +18,7 @@ from itertools import count
 import msgspec
 import numpy as np
 
-from htas.model.claims import ClaimState, NodeClaim, taken_over_since
+from htas.model.claims import taken_over_since
 from htas.model.money import price_text
 from htas.model.moves import Move
 from htas.model.plan import KeptNode
@@ -31,6 +31,7 @@ from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.run_length import remaining_s
+from htas.planning.cluster.taking_over import is_open
 from htas.planning.disrupt.cleaning.candidates import DrainCandidate
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.utilization import is_empty
@@ -91,7 +92,7 @@ class Replacements:
         self.claims = [
             claim
             for claim in snapshot.claims
-            if claim.replaces and not there.isdisjoint(claim.replaces) and _is_open(claim, policy, now)
+            if claim.replaces and not there.isdisjoint(claim.replaces) and is_open(claim, policy, now)
         ]
         self._replaced = {node: claim for claim in self.claims for node in claim.replaces}
         self._coming = {node for claim in self.claims if claim.is_coming for node in claim.replaces}
@@ -160,14 +161,6 @@ def _in_vain(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Iterator[
         if going is not None:
             empty = is_empty([pod for pod in snapshot.cluster.pods if pod.node == node.name], now)
             yield from (_Vain(node.name, name, going.why, empty) for name in replaced)
-
-
-def _is_open(claim: NodeClaim, policy: Policy, now: float) -> bool:
-    """A replacement waits for its pods for a while, from when it is Ready; then it is a node like others."""
-    group = policy.group(claim.group)
-    if group is None or claim.is_coming:
-        return group is not None
-    return claim.state is ClaimState.READY and now - claim.since < group.cleaning.consolidation.within_s
 
 
 def emptied(
@@ -343,9 +336,11 @@ class Consolidator:
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
 
 
-def proposals_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Proposal]:
-    """What replacements begin with: purchases."""
-    number = count()
+def proposals_of(
+    replacing: Iterable[Replacing], snapshot: ClusterSnapshot, policy: Policy, first: int = 0
+) -> Iterator[Proposal]:
+    """What replacements begin with: purchases, numbered from `first`, after those that the plan has made already."""
+    number = count(first)
     for each in replacing:
         what, currency = f"replaces {', '.join(each.nodes)}", policy.catalogue.currency
         what += f", {each.outgoing.which}" if each.outgoing is not None else ""

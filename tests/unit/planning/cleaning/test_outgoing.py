@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.model.claims import NodeClaim
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.edge import Tier
 from htas.model.flavours import Catalogue
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.plan import Plan
-from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, Consolidation, Limits, NodeGroup, Policy
 from htas.model.reasons import Kept, ProposalReason
 from htas.planning.cluster.outgoing import (
     Grounds,
@@ -23,12 +24,14 @@ from htas.planning.cluster.outgoing import (
     outgoing_nodes,
     why_not_repaired,
 )
+from htas.planning.cluster.unhealthy import too_many_unhealthy
 from htas.planning.disrupt.search_request import circumstances
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,
     constrained,
     make_flavour,
+    make_job,
     make_node,
     make_pod,
     make_policy,
@@ -480,6 +483,103 @@ def test_too_many_unhealthy_nodes_stay_with_a_reason(sick: int, reason: Kept) ->
     found = unhealthy(*pods, sick=sick)
     assert {kept(found)[f"n{number}"] for number in range(1, sick + 1)} == {reason}
     assert removed(found) == []
+
+
+@pytest.mark.parametrize(
+    ("sick", "lost", "lost_as", "why"),
+    [
+        pytest.param(1, 0, {}, None, id="one of five that bears a condition"),
+        pytest.param(
+            1, 1, {}, "2 of 5 nodes of group any are unhealthy (1 not Ready), repaired up to 1", id="one lost"
+        ),
+        pytest.param(
+            1, 3, {}, "4 of 5 nodes of group any are unhealthy (3 not Ready), repaired up to 1", id="three lost"
+        ),
+        pytest.param(
+            1,
+            3,
+            {"state": ClaimState.REGISTERED, "ready_at": NOW - HOUR},
+            "4 of 5 nodes of group any are unhealthy (3 not Ready), repaired up to 1",
+            id="lost, as their claims know",
+        ),
+        pytest.param(1, 3, {"state": ClaimState.REGISTERED}, None, id="they come up for the first time"),
+        pytest.param(
+            1, 3, {"state": ClaimState.DRAINING, "ready_at": NOW - HOUR}, None, id="they are being given back"
+        ),
+        pytest.param(2, 0, {}, "2 of 5 nodes of group any are unhealthy, repaired up to 1", id="two ill"),
+    ],
+)
+def test_nodes_that_are_not_ready_count_among_the_unhealthy(
+    sick: int, lost: int, lost_as: dict[str, Any], why: str | None
+) -> None:
+    """A machine was bought for the fifth of five nodes when three had lost their network and one had a condition."""
+    ill = [bearing(DAY, name=f"ill-{i}") for i in range(sick)]
+    gone = [owned_node(f"lost-{i}", is_ready=False) for i in range(lost)]
+    well = [owned_node(f"well-{i}") for i in range(5 - sick - lost)]
+    claims = [
+        *map(ready_claim, [*ill, *well]),
+        *(msgspec.structs.replace(ready_claim(node), **lost_as) for node in gone),
+    ]
+    told = too_many_unhealthy([*ill, *gone, *well], claims, repairing())
+    assert told == ({"any": why} if why is not None else {})
+
+
+BUSY = make_job("waits", 600, cpu="4")
+
+
+@pytest.mark.parametrize(
+    ("policy", "most", "replaced"),
+    [
+        pytest.param(repairing(), 9, 1, id="it is bought for beside the work that waits"),
+        pytest.param(repairing(), 6, 0, id="the last machine of a limit is the work's"),
+        pytest.param(repairing(), 7, 1, id="and the next one its own"),
+        pytest.param(aged(), 9, 0, id="one that is only too old waits for the queue"),
+    ],
+)
+def test_work_that_waits_comes_first_and_an_urgent_replacement_beside_it(
+    policy: Policy, most: int, replaced: int
+) -> None:
+    """Five full nodes, one of which is to go, while a job waits that none has room for: 0 or 1 replacements."""
+    nodes = [bearing(DAY, name="n1"), *(owned_node(f"n{i}") for i in range(2, 6))]
+    pods = [job_on(f"n{i}", f"full-{i}", cpu="4", left_s=20 * HOUR) for i in range(1, 6)]
+    claims = tuple(ready_claim(node, 2 * DAY if node.name == "n1" else 3600.0) for node in nodes)
+    policy = msgspec.structs.replace(policy, limits=Limits(max_nodes=most))
+    made = plan(quiet_snapshot(nodes, [*pods, BUSY], claims=claims), policy, NOW)
+    assert [launch.pods for launch in made.launches] == [("default/waits",)] + [()] * replaced
+    assert [launch.replaces for launch in made.launches if launch.replaces] == [("n1",)] * replaced
+    assert len({launch.claim for launch in made.launches}) == 1 + replaced
+
+
+@pytest.mark.parametrize(
+    ("waiting", "moved"),
+    [
+        pytest.param((), [("full-1", "n1", "n2")], id="nobody waits"),
+        pytest.param((make_job("small", 600, cpu="3"),), [], id="a job that has this room"),
+        pytest.param((make_job("huge", 600, cpu="8"),), [("full-1", "n1", "n2")], id="a job that has none there"),
+    ],
+)
+def test_an_urgent_node_is_emptied_to_the_room_that_waiting_work_leaves(
+    waiting: tuple[Pod, ...], moved: list[tuple[str, str, str]]
+) -> None:
+    """The job of three cores has the three that are free, in the same plan."""
+    nodes = [bearing(DAY, name="n1"), *(owned_node(f"n{i}") for i in range(2, 6))]
+    cores = {1: "3", 2: "1", 3: "4", 4: "4", 5: "4"}
+    pods = [job_on(f"n{i}", f"full-{i}", cpu=cpu, left_s=20 * HOUR) for i, cpu in cores.items()]
+    made = plan(quiet_snapshot(nodes, [*pods, *waiting]), repairing(), NOW)
+    assert moves(made) == moved
+
+
+def test_work_that_waits_does_not_get_what_takes_over_from_an_urgent_node() -> None:
+    """Of six machines, as many as there may be, one is empty: the ill node's pod goes there, and the job waits on."""
+    nodes = [bearing(DAY, name="n1"), *(owned_node(f"n{i}") for i in range(2, 7))]
+    pods = [job_on(f"n{i}", f"full-{i}", cpu="4", left_s=20 * HOUR) for i in range(1, 6)]
+    taking_over = msgspec.structs.replace(ready_claim(nodes[5], 60.0), replaces=("n1",))
+    claims = (*map(ready_claim, nodes[:5]), taking_over)
+    policy = msgspec.structs.replace(repairing(), limits=Limits(max_nodes=6))
+    made = plan(quiet_snapshot(nodes, [*pods, BUSY], claims=claims), policy, NOW)
+    assert (moves(made), made.bind, made.launches) == ([("full-1", "n1", "n6")], (), ())
+    [waits] = made.unplaced
+    assert waits.nodes["node(s) were bought to take over from another"] == 1
 
 
 def test_where_too_many_are_unhealthy_a_cheaper_machine_may_take_over_as_ever() -> None:
