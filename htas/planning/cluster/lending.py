@@ -8,7 +8,8 @@ machine of its own. What stays for its services costs no more for it (docs/algor
   while a service's pod has just come, kube-scheduler's too: a job of higher priority took the room that it fitted in.
 - A job's own group comes first; nothing is bought in a group that lends.
 - An empty node is not lent: it would stay for a job alone. Nor is one that is to go however well it is used.
-- It is lent to jobs alone whose run length is stated, or learned of three of their like, and that may be disrupted.
+- It is lent to jobs alone that may be disrupted, and whose end is known: stated, or learned of three of their like.
+  Where they are moved with their progress it need not be: streams beside huge jobs pay 0.9 of the bill for that.
 - No node with a GPU or another extended resource is lent, and no room to jobs of more than an hour: dear or large
   machines would outlast their services for one job (1.05 of the bill with notebooks and trainings, on one of two seeds
   1.11).
@@ -20,7 +21,7 @@ from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import KIND_OF_OWNER, SAFE_TO_EVICT, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.run_length import is_known, run_length_s
+from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.services import keep_coming, new_services
 
 LONGEST_S = 3600.0
@@ -39,7 +40,11 @@ def may_borrow(pod: Pod, policy: Policy) -> bool:
 
     A job of which nothing was known counted as one of 600 s, and held a node for days after its services had gone.
     """
-    if pod.kind is not WorkKind.BATCH or pod.scheduler != policy.scheduler_name or not _is_learned(pod.run_length):
+    if (
+        pod.kind is not WorkKind.BATCH
+        or pod.scheduler != policy.scheduler_name
+        or not _will_leave(pod.run_length, policy)
+    ):
         return False
     is_held = pod.disruption.get(SAFE_TO_EVICT) == "false" or any(
         pod.disruption.get(key, "false") != "false" for key in HOLDING
@@ -47,14 +52,15 @@ def may_borrow(pod: Pod, policy: Policy) -> bool:
     return not is_held and run_length_s(pod, policy) <= LONGEST_S
 
 
-def _is_learned(length: RunLength | None) -> bool:
-    """Whether a length was stated, or learned of so many runs of the own template or image, be they alike or not.
-
-    What begins again by a guess must be known better (`run_length.is_known`); here an hour more or less is at stake.
+def _will_leave(length: RunLength | None, policy: Policy) -> bool:
+    """Whether a node can be had back from a job: it ends by then, as stated, forced or learned of so many runs of its
+    template or image; or it is moved with its progress, however long it runs.
     """
-    if length is None or length.source is not RunLengthSource.LEARNED:
-        return is_known(length)
-    return length.basis != KIND_OF_OWNER and length.runs >= RUNS
+    if all(group.cleaning.migration.keeps_progress for group in policy.groups if group.lends_room):
+        return True
+    if length is None or length.source is RunLengthSource.DEFAULT:
+        return False
+    return length.source is not RunLengthSource.LEARNED or (length.basis != KIND_OF_OWNER and length.runs >= RUNS)
 
 
 def lent_nodes(snapshot: ClusterSnapshot, policy: Policy, now: float) -> frozenset[str]:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState
+from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import SAFE_TO_EVICT, Owner, Pod, RunLength, RunLengthSource
 from htas.model.policy import Fallback, FallbackMode, NodeGroup, Policy, Workload
@@ -184,7 +185,6 @@ def test_a_job_of_hours_borrows_nothing() -> None:
     "fields",
     [
         pytest.param({"run_length": None}, id="of unknown length"),
-        pytest.param({"run_length": RunLength(600.0, RunLengthSource.DEADLINE)}, id="that is told when to end at last"),
         pytest.param(
             {"run_length": RunLength(600.0, RunLengthSource.LEARNED, "template", 2, 1.0)}, id="of which two ran"
         ),
@@ -200,6 +200,15 @@ def test_a_job_that_may_hold_the_node_for_long_borrows_nothing(fields: dict[str,
     assert not planned([OLD, msgspec.structs.replace(JOB, **fields)]).bind
     known = RunLength(600.0, RunLengthSource.LEARNED, "template", 3, 0.4)
     assert planned([OLD, msgspec.structs.replace(JOB, run_length=known)]).bind
+    forced = RunLength(600.0, RunLengthSource.DEADLINE)
+    assert planned([OLD, msgspec.structs.replace(JOB, run_length=forced)]).bind
+
+
+def test_a_job_of_unknown_length_borrows_where_it_is_moved_with_its_progress() -> None:
+    services, jobs = groups()
+    rules = msgspec.structs.replace(services.cleaning, migration=MigrationMethod.CHECKPOINT)
+    policy = make_policy(groups=(msgspec.structs.replace(services, cleaning=rules), jobs))
+    assert planned([OLD, msgspec.structs.replace(JOB, run_length=None)], policy).bind
 
 
 @pytest.mark.parametrize("scheduler", ["htas", "default-scheduler"])
