@@ -104,6 +104,8 @@ class Memory(msgspec.Struct, frozen=True):
     bought_for: Mapping[str, str] = {}
     promised: Mapping[str, str] = {}
     """By pod of a service that waits: the claim of the machine to come on which it has room, bought for it or not."""
+    put_off: Mapping[str, float] = {}
+    """By pod of those that were given a later machine than the first one promised: when that one was requested."""
     cleaned_at: float | None = None
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}

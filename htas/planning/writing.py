@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.holds import Hold, HoldReason, hold
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Plan, UnplacedPod
@@ -42,6 +43,7 @@ def write_plan(
     simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     costs = DeletionCosts(snapshot, context.policy)
+    promised = _promised(context, bought, placements)
     given = [*_given(context, placements, placed_at_first, bought, costs), *steps.waiting]
     given += [_bind_or_hold(pod, node, snapshot, context.policy, costs) for pod, node in steps.seated]
     given += holds(scheduled.room, context) if scheduled.room is not None else []
@@ -63,7 +65,8 @@ def write_plan(
             scale_down.memory,
             meant_for=_meant(context, launch, placements),
             bought_for=_bought_for(context, launch),
-            promised=_promised(context, bought, placements) | _still_promised(context, given),
+            promised=promised | _still_promised(context, given),
+            put_off=_put_off(context, promised),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
             awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
@@ -134,6 +137,27 @@ def _still_promised(context: PlanContext, given: Sequence[Bind | Hold]) -> dict[
     claims = {node.name: node.claim for node in context.simulated.sim.table.nodes} if before else {}
     held = {each.pod: claims.get(each.node) for each in given if isinstance(each, Hold)} if before else {}
     return {pod: claim for pod, claim in held.items() if claim is not None and before.get(pod) == claim}
+
+
+def _put_off(context: PlanContext, promised: Mapping[str, str]) -> dict[str, float]:
+    """Pods that have a later machine than the first one that they were promised, and when that one was requested.
+
+    Where what was promised never came, a promise begins anew.
+    """
+    before, claims = context.snapshot.memory, context.snapshot.claims
+    kept = promised.keys() & before.promised.keys()
+    requested = {claim.id: claim.created_at for claim in claims if _may_serve(claim)} if kept else {}
+    put_off: dict[str, float] = {}
+    for pod in kept:
+        own = requested.get(before.promised[pod])
+        first = before.put_off.get(pod, own) if own is not None else None
+        if first is not None and first < requested.get(promised[pod], context.now):
+            put_off[pod] = first
+    return put_off
+
+
+def _may_serve(claim: NodeClaim) -> bool:
+    return claim.is_coming or claim.state is ClaimState.READY
 
 
 def _by_node(given: Bind | Hold) -> tuple[str, str]:

@@ -44,7 +44,7 @@ def document_of(plan: Plan) -> Document:
     }
 
 
-YOUNGER = frozenset({"room_made"})
+YOUNGER = frozenset({"put_off", "room_made"})
 """Fields of the memory that are left out while they are empty: decisions were recorded before there were any."""
 
 

@@ -26,7 +26,7 @@ from htas.planning.place.demand import Demand
 from htas.planning.place.near_users import EdgePlacement
 from htas.planning.place.nominations import Nominations
 from htas.planning.place.placing import BestFit, fill
-from htas.planning.place.promises import Promises
+from htas.planning.place.promises import MOST_CLASSES, Promises
 
 InTurn = Callable[[Sequence[Demand], int], None]
 """Told of what has no room, and of the priority whose turn it is: preempts for pods of that priority, if it does."""
@@ -45,10 +45,31 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
-        self._found_as_meant = False
+        self._found_as_meant = self._found_by_moving = False
 
     def place(self) -> list[Demand]:
-        """Place them in the opening's simulation; returns what has no room, in placing order."""
+        """Place them in the opening's simulation; returns what has no room, in placing order.
+
+        Where something would be bought for services, once more with promised machines exchanged for others on their
+        way. That counts if nobody has lost room by it, and somebody has found some.
+        """
+        sim = self._opening.sim
+        with sim.fork() as branch:
+            left = self._found()
+            if len(self._classes) > MOST_CLASSES or not self._promises.may_make_room(left):
+                branch.commit()
+                return left
+        meant_for = self._bought_for if self._found_as_meant else None
+        with sim.fork() as branch:
+            found = self._placed(meant_for=meant_for, may_move=True)
+            if not self._promises.are_broken and _is_less(found, left):
+                self._found_by_moving = True
+                branch.commit()
+                return found
+        return self._placed(meant_for=meant_for)
+
+    def _found(self) -> list[Demand]:
+        """Placed the usual way, or as they were bought for where that leaves fewer without room."""
         sim = self._opening.sim
         with sim.fork() as branch:
             left = self._placed()
@@ -66,25 +87,34 @@ class SchedulingQueue:
 
     def place_in_turn(self, preempt: InTurn) -> list[Demand]:
         """What `place` found once more, but that pods without room preempt before less important ones are placed."""
-        return self._placed(meant_for=self._bought_for if self._found_as_meant else None, preempt=preempt)
+        meant_for = self._bought_for if self._found_as_meant else None
+        return self._placed(meant_for=meant_for, may_move=self._found_by_moving, preempt=preempt)
 
-    def _placed(self, *, meant_for: Mapping[str, str] | None = None, preempt: InTurn | None = None) -> list[Demand]:
+    def _placed(
+        self,
+        *,
+        meant_for: Mapping[str, str] | None = None,
+        may_move: bool = False,
+        preempt: InTurn | None = None,
+    ) -> list[Demand]:
         """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
 
         Nominated pods come before waiting ones of their priority; of those come first the ones that the edge is for,
-        then the ones that were promised a machine.
+        then the ones that were promised a machine; these come in the order of all where they `may_move` to others.
         """
-        sim, near, nominations = self._opening.sim, self._near, self._nominations
+        sim, near, nominations, promises = self._opening.sim, self._near, self._nominations, self._promises
         nominations.begin()
         near.begin()
+        promises.begin(may_move=may_move)
         counts = self._placed_as_meant(meant_for) if meant_for else {}
         demands: list[Demand] = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
             classes = list(group)
             nominations.settle(priority)
             near.settle(classes, [counts.get(id(cls), 0) for cls in classes])
-            self._promises.keep(classes, counts)
+            promises.keep(classes, counts)
             for cls, has_hope in with_hope(sim, classes):
+                promises.keep_no_later(cls, counts)
                 left = len(cls.pods) - counts.get(id(cls), 0)
                 left -= self._placer.place(sim, cls, left) if left and has_hope else 0
                 if left:
@@ -121,6 +151,12 @@ class SchedulingQueue:
 
 def _count(demands: Sequence[Demand]) -> int:
     return sum(demand.count for demand in demands)
+
+
+def _is_less(found: Sequence[Demand], left: Sequence[Demand]) -> bool:
+    """Whether fewer of some class are without room, and more of none."""
+    before = {id(demand.cls): demand.count for demand in left}
+    return _count(found) < _count(left) and all(demand.count <= before.get(id(demand.cls), 0) for demand in found)
 
 
 def bundle(pods: Iterable[Pod], book: ClassBook, overdue: float = -math.inf) -> list[PodClass]:

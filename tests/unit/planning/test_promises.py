@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.flavours import Flavour
 from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Limits, NodeGroup, Workload
 from htas.model.snapshot import Memory
+from htas.planning.place import queue
 from htas.planning.planner import plan
 from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node
 
 MACHINE = make_flavour("machine", "1", "2Gi", "0.1")
+HALF = make_flavour("half", "500m", "1Gi", "0.06")
 GROUP = NodeGroup("any", Workload.ANY)
 SMALL, LARGE = make_pod("small", "500m", "1Gi", created_at=NOW - 100), make_pod("large", "1", "2Gi", created_at=NOW)
 
@@ -32,11 +36,13 @@ def planned(
     nodes: Iterable[Node] = (),
     claims: Iterable[NodeClaim] = (),
     promised: Mapping[str, str] = {},
+    put_off: Mapping[str, float] = {},
+    flavours: Sequence[Flavour] = (MACHINE,),
     **policy: Any,
 ) -> Plan:
-    memory = Memory(promised={f"default/{pod}": claim for pod, claim in promised.items()})
+    memory = Memory(promised={f"default/{pod}": claim for pod, claim in promised.items()}, put_off=put_off)
     snapshot = make_snapshot(nodes, pods, claims=tuple(claims), memory=memory)
-    return plan(snapshot, make_policy([GROUP], [MACHINE], **policy), NOW)
+    return plan(snapshot, make_policy([GROUP], flavours, **policy), NOW)
 
 
 def held(made: Plan) -> dict[str, str]:
@@ -88,6 +94,84 @@ def test_room_that_is_there_goes_to_no_newcomer_before_them() -> None:
     twin = msgspec.structs.replace(SMALL, uid="twin", name="a-twin", created_at=NOW)
     made = planned([twin, SMALL], [make_node("there", "500m", "1Gi")], coming("m"), {"small": "m"})
     assert (bound(made), held(made)) == ({"small": "there"}, {"a-twin": "m"})
+
+
+def pair(state: ClaimState, apart: float, ready_for: float = 1.0) -> tuple[list[Node], list[NodeClaim]]:
+    """Machine `m` of a core, Ready for so long or on its way, and `k` of half a core, requested so much later."""
+    is_ready, asked = state is ClaimState.READY, NOW - 60
+    m = NodeClaim("m", "any", "machine", state, asked, asked, ready_at=NOW - ready_for if is_ready else None)
+    k = NodeClaim("k", "any", "half", ClaimState.REQUESTED, asked + apart, asked + apart)
+    there = [owned_node("m", flavour="machine", cpu="1", memory="2Gi")] if is_ready else []
+    return there, [m, k]
+
+
+@pytest.mark.parametrize("state", [ClaimState.REQUESTED, ClaimState.READY])
+@pytest.mark.parametrize("apart", [-5.0, 0.0, 1.0, 10.0])
+def test_it_moves_to_another_that_comes_as_soon_before_one_is_bought(state: ClaimState, apart: float) -> None:
+    """The pod that `k` was bought for is gone. Small was put off by `apart`, and will not be by as much again."""
+    made = planned([SMALL, LARGE], *pair(state, apart), {"small": "m"}, flavours=[MACHINE, HALF])
+    assert ({**held(made), **bound(made)}, bought_for(made)) == ({"small": "k", "large": "m"}, [])
+    assert made.memory.put_off == ({"default/small": NOW - 60} if apart > 0 else {})
+
+
+@pytest.mark.parametrize("state", [ClaimState.REQUESTED, ClaimState.READY])
+def test_but_to_none_that_comes_later(state: ClaimState) -> None:
+    made = planned([SMALL, LARGE], *pair(state, 11), {"small": "m"}, flavours=[MACHINE, HALF])
+    assert ({**held(made), **bound(made)}, bought_for(made)) == ({"small": "m"}, ["large"])
+
+
+@pytest.mark.parametrize(("apart", "ready_for"), [(0.0, 11.0), (-11.0, 1.0)])
+def test_nor_from_a_machine_that_is_there_to_one_that_is_late(apart: float, ready_for: float) -> None:
+    there, claims = pair(ClaimState.READY, apart, ready_for)
+    made = planned([SMALL, LARGE], there, claims, {"small": "m"}, flavours=[MACHINE, HALF])
+    assert (bound(made), bought_for(made)) == ({"small": "m"}, ["large"])
+
+
+def test_room_that_is_there_is_left_to_a_newcomer_where_else_one_would_be_bought() -> None:
+    """Small has its own machine still, and waits no longer than for that."""
+    there, (_, k) = [make_node("there", "1", "2Gi")], pair(ClaimState.REQUESTED, 0)[1]
+    made = planned([SMALL, LARGE], there, [k], {"small": "k"}, flavours=[MACHINE, HALF])
+    assert (bound(made), held(made), bought_for(made)) == ({"large": "there"}, {"small": "k"}, [])
+
+
+def test_after_a_machine_that_never_came_a_promise_begins_anew() -> None:
+    there, (m, k) = pair(ClaimState.REQUESTED, 20)
+    for state, put_off in ((ClaimState.REQUESTED, {"default/small": NOW - 60}), (ClaimState.FAILED, {})):
+        more_important = msgspec.structs.replace(LARGE, priority=1)
+        claims = [msgspec.structs.replace(m, state=state), k]
+        made = planned([SMALL, more_important], there, claims, {"small": "m"}, flavours=[MACHINE, HALF])
+        assert (held(made)["small"], made.memory.put_off) == ("k", put_off)
+
+
+def test_many_that_are_all_unlike_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST_CLASSES", 1)
+    made = planned([SMALL, LARGE], *pair(ClaimState.REQUESTED, 1), {"small": "m"}, flavours=[MACHINE, HALF])
+    assert (held(made), bought_for(made)) == ({"small": "m"}, ["large"])
+
+
+def test_it_is_not_put_off_again_for_each_that_comes() -> None:
+    there, claims = pair(ClaimState.REQUESTED, 6)
+    for first, where, bought in ((NOW - 60, "k", []), (NOW - 65, "m", ["large"])):
+        put_off = {"default/small": first}
+        made = planned([SMALL, LARGE], there, claims, {"small": "m"}, put_off, flavours=[MACHINE, HALF])
+        assert (held(made)["small"], bought_for(made)) == (where, bought)
+        assert made.memory.put_off == put_off
+
+
+def test_it_stays_where_nothing_is_saved_by_moving() -> None:
+    """The larger one has room on no machine, or a job would have some."""
+    there, claims = pair(ClaimState.REQUESTED, 1)
+    for other in (make_pod("large", "1", "3Gi"), make_job("large", cpu="1", memory="2Gi")):
+        made = planned([SMALL, other], there, claims, {"small": "m"}, flavours=[MACHINE, HALF])
+        assert held(made) == {"small": "m"}
+
+
+def test_nobody_else_who_was_promised_a_machine_loses_it() -> None:
+    """Small would take the room of one that is less important."""
+    small, less = (msgspec.structs.replace(SMALL, priority=1), msgspec.structs.replace(SMALL, uid="less", name="less"))
+    large, promised = msgspec.structs.replace(LARGE, priority=1), {"small": "m", "less": "k"}
+    made = planned([small, less, large], *pair(ClaimState.REQUESTED, 0), promised, flavours=[MACHINE, HALF])
+    assert (held(made), bought_for(made)) == (promised, ["large"])
 
 
 def test_more_important_work_takes_it() -> None:
