@@ -126,7 +126,7 @@ def _chosen_flavour(family: str, trace: Path | None) -> str:
     results = {name: run(trial_of(tuned_to(scene.catalogue, name), family, scene, CHOSEN_ON))[0] for name in candidates}
     bills = {name: result.bill_nano_seconds for name, result in results.items() if not result.note}
     if not bills:
-        raise NoFlavourError(f"{family}: with one flavour the work does not end")
+        raise NoFlavourError(f"{family}: with one flavour ({', '.join(candidates)}) the work does not end")
     return min(bills, key=lambda name: (bills[name], name))
 
 

@@ -50,6 +50,9 @@ class Row:
     p99_wait_s: float
     best_wait_s: float
     best_p99_wait_s: float
+    disturbed: str
+    best_disturbed: str
+    """Pods moved or evicted, and hours of work done twice, on average."""
     unfinished: int
 
     @property
@@ -101,8 +104,14 @@ def _row(family: str, found: Mapping[tuple[str, str], Mapping[int, Played]]) -> 
         p99_wait_s=fmean(ours[seed].p99_wait_s for seed in seeds),
         best_wait_s=fmean(fair[best][seed].mean_wait_s for seed in seeds),
         best_p99_wait_s=fmean(fair[best][seed].p99_wait_s for seed in seeds),
+        disturbed=_disturbed([ours[seed] for seed in seeds]),
+        best_disturbed=_disturbed([fair[best][seed] for seed in seeds]),
         unfinished=len(found[family, HTAS]) - len(ours),
     )
+
+
+def _disturbed(runs: Sequence[Played]) -> str:
+    return f"{fmean(run.moved for run in runs):.0f} / {fmean(run.work_lost_s for run in runs) / 3600:.1f}"
 
 
 def _whole(runs: Mapping[int, Played]) -> dict[int, Played]:
@@ -112,7 +121,10 @@ def _whole(runs: Mapping[int, Played]) -> dict[int, Played]:
 
 def table(found: Sequence[Row]) -> Table:
     """HTAS's bill ÷ others'; below 1 it is cheaper. Red where it misses, and by what."""
-    title = "HTAS's bill ÷ the bound and ÷ the best fair baseline's; waits: mean / 99th of 100, s"
+    title = (
+        "HTAS's bill ÷ the bound and ÷ the best fair baseline's; waits: mean / 99th of 100, s; "
+        "pods moved / hours of work done twice"
+    )
     drawn = Table(title=title, caption=_caption(found))
     texts = ("family", "best fair baseline", "verdict")
     for name in (
@@ -125,6 +137,8 @@ def table(found: Sequence[Row]) -> Table:
         "verdict",
         "HTAS waits",
         "it waits",
+        "HTAS moves",
+        "it moves",
     ):
         drawn.add_column(name, justify="left" if name in texts else "right")
     for row in found:
@@ -138,6 +152,8 @@ def table(found: Sequence[Row]) -> Table:
             row.verdict,
             _red(_waits(row.wait_s, row.p99_wait_s), not row.is_quick),
             _waits(row.best_wait_s, row.best_p99_wait_s),
+            row.disturbed,
+            row.best_disturbed,
         )
     if found:
         mean = geometric_mean(row.to_best.mean for row in found)
