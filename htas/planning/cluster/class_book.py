@@ -14,7 +14,7 @@ from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
-from htas.planning.cluster.lending import may_borrow
+from htas.planning.cluster.lending import Borrowing
 from htas.planning.cluster.run_length import run_length_s
 
 _T = TypeVar("_T")
@@ -50,7 +50,7 @@ class ClassBook:
         self._classes: dict[tuple[object, ...], PodClass] = {}
         self._by_id: dict[int, PodClass] = {}
         self._kept: list[Pod] = []
-        self._is_lending = any(group.lends_room for group in policy.groups)
+        self._borrowing = Borrowing(policy)
         self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
 
     def vector(self, requests: Resources) -> Ints:
@@ -101,7 +101,7 @@ class ClassBook:
             holds,
             repelled_by,
             assumed := self._assumed(pod),
-            borrows := self._is_lending and may_borrow(pod, self._policy),
+            borrows_up_to := self._borrowing.up_to(pod),
         )
         found = self._classes.get(key)
         if found is None:
@@ -129,7 +129,7 @@ class ClassBook:
                     or constraints.claims
                     or repelled_by
                 ),
-                may_borrow=borrows,
+                borrows_up_to=borrows_up_to,
                 assumed=assumed,
             )
         return found

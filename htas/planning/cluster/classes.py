@@ -106,8 +106,8 @@ class PodClass:
     static_key: object
     is_dynamic: bool
     pods: list[Pod] = field(default_factory=list)
-    may_borrow: bool = False
-    """Batch work that may be given room that services leave (`lending.py`)."""
+    borrows_up_to: int = 0
+    """What a node may cost an hour on which batch work may be given room that services leave (`lending.py`)."""
     assumed: tuple[int, int] = (0, 0)
     """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 

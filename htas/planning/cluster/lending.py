@@ -3,13 +3,15 @@
 Of two groups the services' has room over between scalings, and a job that comes alone would wait two minutes for a
 machine of its own. What stays for its services costs no more for it (docs/algorithms.md has what that brings).
 
-- It is placed there, and that is all: nobody is moved there or evicted for it, and no node is kept for work to come.
+- It is placed there, or moved there with its progress, and that is all: nobody begins again or is evicted for it, and
+  no node is kept for work to come.
 - Where services keep coming, nothing is lent: the next one would have to be bought for, and its machine stays. Nor
   while a service's pod has just come, kube-scheduler's too: a job of higher priority took the room that it fitted in.
 - A job's own group comes first; nothing is bought in a group that lends.
 - An empty node is not lent: it would stay for a job alone. Nor is one that is to go however well it is used.
 - It is lent to jobs alone that may be disrupted, and whose end is known: stated, or learned of three of their like.
-  Where they are moved with their progress it need not be: streams beside huge jobs pay 0.9 of the bill for that.
+  Others are lent what costs at most twice a machine of their own, unless they are moved with their progress: nothing
+  stated counts as 600 s, and such a job ran for a day on a machine of eight cores, for 19.9 times the bill.
 - No node with a GPU or another extended resource is lent, and no room to jobs of more than an hour: dear or large
   machines would outlast their services for one job (1.05 of the bill with notebooks and trainings, on one of two seeds
   1.11).
@@ -17,7 +19,7 @@ machine of its own. What stays for its services costs no more for it (docs/algor
 
 from __future__ import annotations
 
-from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, Node
 from htas.model.pods import KIND_OF_OWNER, SAFE_TO_EVICT, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -31,55 +33,75 @@ FIRST_TURN_S = 60.0
 
 RUNS = 3
 
+TIMES_ITS_OWN = 2
+ANY_PRICE = 2**62
+
 HOLDING = (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
 """Annotations of pods that keep their nodes."""
 
 
-def may_borrow(pod: Pod, policy: Policy) -> bool:
-    """Whether a pod may be given room that services leave: it is known to end soon, and nobody forbids to move it.
+class Borrowing:
+    """Who may be given room that services leave, and of how dear a node."""
 
-    A job of which nothing was known counted as one of 600 s, and held a node for days after its services had gone.
-    """
-    if (
-        pod.kind is not WorkKind.BATCH
-        or pod.scheduler != policy.scheduler_name
-        or not _will_leave(pod.run_length, policy)
-    ):
-        return False
-    is_held = pod.disruption.get(SAFE_TO_EVICT) == "false" or any(
-        pod.disruption.get(key, "false") != "false" for key in HOLDING
-    )
-    return not is_held and run_length_s(pod, policy) <= LONGEST_S
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        lending = [group for group in policy.groups if group.lends_room]
+        self._is_lending = bool(lending)
+        self._keeps_progress = all(group.cleaning.migration.keeps_progress for group in lending)
+        taking = [group for group in policy.groups if group.is_elastic and group.workload.takes(WorkKind.BATCH)]
+        flavours = {each.name: each for group in taking for each in policy.flavours_of(group)} if lending else {}
+        self._flavours = sorted(flavours.values(), key=lambda flavour: flavour.nanos_per_hour)
+
+    def up_to(self, pod: Pod) -> int:
+        """Billionths an hour that a node lent to a pod may cost; 0: none is lent to it.
+
+        A job of unknown length may hold the node after its services have gone: at twice what one of its own costs.
+        """
+        is_ours = self._is_lending and pod.kind is WorkKind.BATCH and pod.scheduler == self._policy.scheduler_name
+        if not is_ours or _is_held(pod) or run_length_s(pod, self._policy) > LONGEST_S:
+            return 0
+        if self._keeps_progress or _ends_by_then(pod.run_length):
+            return ANY_PRICE
+        fitting = (each for each in self._flavours if pod.requests.fits_in(each.capacity))
+        own = next(fitting, None)
+        return TIMES_ITS_OWN * own.nanos_per_hour if own is not None else 0
 
 
-def _will_leave(length: RunLength | None, policy: Policy) -> bool:
-    """Whether a node can be had back from a job: it ends by then, as stated, forced or learned of so many runs of its
-    template or image; or it is moved with its progress, however long it runs.
-    """
-    if all(group.cleaning.migration.keeps_progress for group in policy.groups if group.lends_room):
-        return True
+def _is_held(pod: Pod) -> bool:
+    says = pod.disruption
+    return says.get(SAFE_TO_EVICT) == "false" or any(says.get(key, "false") != "false" for key in HOLDING)
+
+
+def _ends_by_then(length: RunLength | None) -> bool:
+    """Whether a job surely ends by then: as stated, forced, or learned of so many runs of its template or image."""
     if length is None or length.source is RunLengthSource.DEFAULT:
         return False
     return length.source is not RunLengthSource.LEARNED or (length.basis != KIND_OF_OWNER and length.runs >= RUNS)
 
 
-def lent_nodes(snapshot: ClusterSnapshot, policy: Policy, now: float) -> frozenset[str]:
-    """The nodes that take batch work at present, though their group is for services."""
+def lent_nodes(snapshot: ClusterSnapshot, policy: Policy, now: float) -> dict[str, int]:
+    """The nodes that take batch work at present, though their group is for services, with their prices an hour."""
     lending = {group.name for group in policy.groups if group.lends_room}
     nodes = [node for node in snapshot.cluster.nodes if node.group in lending] if lending else []
     if not nodes:
-        return frozenset()
+        return {}
     pods = snapshot.cluster.pods
     if snapshot.expects_more and keep_coming(new_services(pods, now)):
-        return frozenset()
+        return {}
     if any(_waits_for_its_turn(pod, now) for pod in pods):
-        return frozenset()
+        return {}
     serving = {pod.node for pod in pods if pod.kind is WorkKind.SERVICE and pod.is_work and not pod.is_terminating}
-    return frozenset(
-        node.name
-        for node in nodes
-        if node.name in serving and not any(amount for _, amount in node.allocatable.extended)
-    )
+    has_extended = (any(amount for _, amount in node.allocatable.extended) for node in nodes)
+    return {
+        node.name: _price(node, policy)
+        for node, is_special in zip(nodes, has_extended, strict=True)
+        if node.name in serving and not is_special
+    }
+
+
+def _price(node: Node, policy: Policy) -> int:
+    flavour = policy.catalogue.named(node.flavour or "")
+    return flavour.nanos_per_hour if flavour is not None else ANY_PRICE
 
 
 def _waits_for_its_turn(pod: Pod, now: float) -> bool:

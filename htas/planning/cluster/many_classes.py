@@ -40,8 +40,9 @@ def may_have_room(sim: Simulation, classes: Sequence[PodClass]) -> list[bool]:
         if len(positions) < FEW:
             continue
         allowed = sim.allowed(classes[positions[0]])
-        if sim.filter_context.lent and any(classes[position].may_borrow for position in positions):
-            allowed = allowed | sim.allowed_where_lent(classes[positions[0]])
+        freest = max((classes[position] for position in positions), key=lambda cls: cls.borrows_up_to)
+        if sim.filter_context.lent and freest.borrows_up_to:
+            allowed = allowed | sim.allowed_where_lent(freest)
         rows = np.flatnonzero(allowed & sim.table.is_open[sim.all_rows])
         requests = _requests(classes, positions)
         # A node may have less than nothing of what a pod does not ask for, and more than all ask for is no better.

@@ -82,7 +82,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     for pod in pods:
         counts.register(pod)
     counts.grow(table.free.shape[1])
-    lent = lent_nodes(snapshot, policy, now) - going.keys()
+    lent = {name: price for name, price in lent_nodes(snapshot, policy, now).items() if name not in going}
     world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
     book = ClassBook(policy, axis, counts)
     sim = Simulation(world, now)

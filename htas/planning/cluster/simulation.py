@@ -94,6 +94,10 @@ class Branch:
         self.is_committed = True
 
 
+_NOT_LENT = 2**63 - 1
+"""Dearer than anything may borrow."""
+
+
 class Simulation:
     """Nodes with pods on them, changeable and restorable. `now` dates every run length."""
 
@@ -120,10 +124,11 @@ class Simulation:
         context = self.filter_context
 
         def allowed(rows: slice) -> Bools:
-            lent = np.array([node.name in context.lent for node in self.table.nodes[rows]], dtype=np.bool_)
+            prices = (context.lent.get(node.name, _NOT_LENT) for node in self.table.nodes[rows])
+            lent = np.array([price <= cls.borrows_up_to for price in prices], dtype=np.bool_)
             return lent & accepted(context, LENT_FILTERS, cls, rows)
 
-        return context.column(("lent", cls.static_key), allowed)
+        return context.column(("lent", cls.static_key, cls.borrows_up_to), allowed)
 
     def feasible(self, cls: PodClass, rows: slice | None = None, *, is_lent: bool = False) -> Bools:
         """Where one more pod of a class fits now (relative to `rows`, by default all); `is_lent`: of what is lent."""

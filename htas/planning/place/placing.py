@@ -101,14 +101,14 @@ class Judge(Protocol):
 class Placer:
     """Places classes over the pools it was given, on rows that its judge allows; without one wherever there is room.
 
-    Where it `borrows`, batch work may go to what services' nodes have over: what waits, not what is moved.
+    Where it `borrows`, batch work may go to what services' nodes have over.
     """
 
     def __init__(
         self, policy: Policy, pools: Sequence[Pool], judge: Judge | None = None, *, borrows: bool = True
     ) -> None:
         self.pools = tuple(pools)
-        self._borrows = borrows
+        self.borrows = borrows
         self._policy = policy
         self._judge = judge
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
@@ -132,7 +132,7 @@ class Placer:
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
-            for pool in self._lending if self._borrows and sim.filter_context.lent and cls.may_borrow else ():
+            for pool in self._lending if self.borrows and sim.filter_context.lent and cls.borrows_up_to else ():
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge, is_lent=True)
@@ -144,7 +144,7 @@ class Placer:
 
     def anywhere(self) -> Placer:
         """One that places wherever there is room."""
-        return self if self._judge is None else Placer(self._policy, self.pools, borrows=self._borrows)
+        return self if self._judge is None else Placer(self._policy, self.pools, borrows=self.borrows)
 
     def _order(self, pool: Pool, cls: PodClass) -> Order:
         order = self._orders.get(pool.group)

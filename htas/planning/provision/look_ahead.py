@@ -70,7 +70,9 @@ def look_ahead(
     with sim.fork():
         mark = len(sim.log)
         _without_room(sim, placer, expected)
-        kept = frozenset(sim.table.nodes[row].name for _, row, _ in sim.assignments(mark)) - sim.filter_context.lent
+        kept = (
+            frozenset(sim.table.nodes[row].name for _, row, _ in sim.assignments(mark)) - sim.filter_context.lent.keys()
+        )
     missing, all_of_it = (sum(demand.count for demand in each) for each in (short, expected))
     return Ahead(tuple(waits), tuple(short), missing > SHORT * all_of_it, kept)
 

@@ -184,31 +184,45 @@ def test_a_job_of_hours_borrows_nothing() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"run_length": None}, id="of unknown length"),
-        pytest.param(
-            {"run_length": RunLength(600.0, RunLengthSource.LEARNED, "template", 2, 1.0)}, id="of which two ran"
-        ),
-        pytest.param(
-            {"run_length": RunLength(600.0, RunLengthSource.LEARNED, "kind of owner", 9, 0.9)}, id="of any Job"
-        ),
+        pytest.param({"run_length": RunLength(7200.0, RunLengthSource.DEADLINE)}, id="that may run for two hours"),
         pytest.param({"disruption": {"karpenter.sh/do-not-disrupt": "true"}}, id="that may not be disrupted"),
         pytest.param({"disruption": {SAFE_TO_EVICT: "false"}}, id="that is not safe to evict"),
     ],
 )
 def test_a_job_that_may_hold_the_node_for_long_borrows_nothing(fields: dict[str, Any]) -> None:
-    """Nothing stated counts as 600 s: it ran for twenty hours after the service had gone, on a machine of eight cores."""
     assert not planned([OLD, msgspec.structs.replace(JOB, **fields)]).bind
-    known = RunLength(600.0, RunLengthSource.LEARNED, "template", 3, 0.4)
-    assert planned([OLD, msgspec.structs.replace(JOB, run_length=known)]).bind
-    forced = RunLength(600.0, RunLengthSource.DEADLINE)
-    assert planned([OLD, msgspec.structs.replace(JOB, run_length=forced)]).bind
+
+
+SMALL = make_job("small", 600, cpu="100m", memory="100Mi")
+
+
+@pytest.mark.parametrize(
+    ("length", "borrows"),
+    [
+        pytest.param(RunLength(600.0, RunLengthSource.ANNOTATION), True, id="stated"),
+        pytest.param(RunLength(600.0, RunLengthSource.DEADLINE), True, id="forced"),
+        pytest.param(RunLength(600.0, RunLengthSource.LEARNED, "template", 3, 0.4), True, id="of which three ran"),
+        pytest.param(RunLength(600.0, RunLengthSource.LEARNED, "template", 2, 1.0), False, id="of which two ran"),
+        pytest.param(RunLength(600.0, RunLengthSource.LEARNED, "kind of owner", 9, 0.9), False, id="of any Job"),
+        pytest.param(None, False, id="unknown"),
+    ],
+)
+def test_who_may_outlast_the_services_borrows_no_dear_node(length: RunLength | None, borrows: bool) -> None:
+    """The node costs 0.0686 an hour, a machine for it alone 0.0198: it counted as 600 s, and ran there for a day."""
+    assert bool(planned([OLD, msgspec.structs.replace(SMALL, run_length=length)]).bind) is borrows
+
+
+def test_a_job_of_unknown_length_borrows_what_costs_little_more_than_its_own() -> None:
+    """A machine for it alone would cost 0.0344 an hour, the node 0.0686: at worst it is held at twice that."""
+    larger = make_job("larger", 600, cpu="1", memory="1500Mi")
+    assert planned([OLD, msgspec.structs.replace(larger, run_length=None)]).bind
 
 
 def test_a_job_of_unknown_length_borrows_where_it_is_moved_with_its_progress() -> None:
     services, jobs = groups()
     rules = msgspec.structs.replace(services.cleaning, migration=MigrationMethod.CHECKPOINT)
     policy = make_policy(groups=(msgspec.structs.replace(services, cleaning=rules), jobs))
-    assert planned([OLD, msgspec.structs.replace(JOB, run_length=None)], policy).bind
+    assert planned([OLD, msgspec.structs.replace(SMALL, run_length=None)], policy).bind
 
 
 @pytest.mark.parametrize("scheduler", ["htas", "default-scheduler"])

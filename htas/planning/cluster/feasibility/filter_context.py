@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -75,8 +75,8 @@ class FilterContext:
     counts: TopologyCounts
     volumes: VolumeIndex
     policy: Policy
-    lent: frozenset[str] = frozenset()
-    """Nodes of groups for services that take batch work, too (`lent_nodes`)."""
+    lent: Mapping[str, int] = field(default_factory=dict)
+    """Nodes of groups for services that take batch work, too (`lent_nodes`), with their prices an hour."""
     _columns: _Columns = field(default_factory=_Columns)
 
     def column(self, key: object, compute: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:

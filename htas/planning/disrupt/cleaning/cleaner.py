@@ -10,7 +10,7 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.plan import KeptNode
-from htas.model.pods import Pod
+from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.reasons import Kept
@@ -124,7 +124,7 @@ def _rescheduler(context: PlanContext, pods_on: Mapping[str, Sequence[Pod]], lea
     running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
     held: set[int] = set()
-    judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held), borrows=False)
+    judged = Placer(policy, context.placer.pools, LeastAdded(sim, rentals, held), borrows=_moves_keep_progress(policy))
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
     return Rescheduler(sim, simulated.book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes, held)
 
@@ -149,6 +149,12 @@ def _held_at_any_rate(
         return kept
     movable = rescheduler.movable(candidate_of(node, pods_on.get(node.name, ()), group, claim, question))
     return movable if isinstance(movable, KeptNode) and movable.reason is Kept.BLOCKED_BY_POD else kept
+
+
+def _moves_keep_progress(policy: Policy) -> bool:
+    """Whether a job that is moved to what services have over loses nothing, should they come back meanwhile."""
+    taking = (group for group in policy.groups if group.workload.takes(WorkKind.BATCH))
+    return all(group.cleaning.migration.keeps_progress for group in taking)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:

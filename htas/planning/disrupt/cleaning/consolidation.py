@@ -197,7 +197,7 @@ def _with_bought_for_nothing(rescheduler: Rescheduler, bought: Sequence[int]) ->
     """
     rentals, held = rescheduler.rentals.without(bought), rescheduler.held.union(bought)
     judge = LeastAdded(rescheduler.sim, rentals, held)
-    placer = Placer(rescheduler.policy, rescheduler.placer.pools, judge, borrows=False)
+    placer = Placer(rescheduler.policy, rescheduler.placer.pools, judge, borrows=rescheduler.placer.borrows)
     return replace(rescheduler, rentals=rentals, placer=placer, held=held)
 
 
@@ -315,7 +315,7 @@ class Consolidator:
             machines = [msgspec.structs.replace(machine, runtime=runtime) for machine in bare]
             rows = sim.add_nodes(machines)
             room = Pool(offers[0].group.name, slice(rows.start, rows.stop))
-            placer = Placer(rescheduler.policy, [*rescheduler.placer.pools, room], borrows=False)
+            placer = Placer(rescheduler.policy, [*rescheduler.placer.pools, room], borrows=rescheduler.placer.borrows)
             rehearsing = replace(rescheduler, placer=placer)
             moved = 0
             for candidate in nodes:
