@@ -36,7 +36,7 @@ class Played:
     def __init__(self) -> None:
         self.metrics = Metrics()
         self.story = Story(
-            make_policy([batch_group()], cycles=RARELY_CLEANED), job("a"), job("b", runs_s=300.0), startup_s=30.0
+            make_policy([batch_group()], cycles=RARELY_CLEANED), job("a"), job("b", runs_s=150.0), startup_s=30.0
         )
         meter = Meter(self.story.store)
         self.metrics.state.policy = lambda: self.story.policy
