@@ -78,7 +78,7 @@ class Promises:
             if claim.state is ClaimState.READY and claim.id in rows and context.now - _ready_at(claim) <= AS_SOON_S
         }
         self._requested = just_ready | self._coming
-        self._no_later = _NoLater(len(rows), self._coming)
+        self._no_later = _NoLater(len(sim.table.nodes), self._coming)
         self._anywhere = Placer(self._policy, self._pools, self._no_later)
         self._owed: dict[int, list[Held]] = {}
         self._kept_on: set[int] = set()

@@ -10,7 +10,7 @@ import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Flavour
-from htas.model.nodes import Node
+from htas.model.nodes import CLAIM_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Limits, NodeGroup, Workload
@@ -177,6 +177,13 @@ def test_nobody_else_who_was_promised_a_machine_loses_it() -> None:
 def test_more_important_work_takes_it() -> None:
     made = planned([SMALL, msgspec.structs.replace(LARGE, priority=1)], claims=coming("m"), promised={"small": "m"})
     assert (held(made), bought_for(made)) == ({"large": "m"}, ["small"])
+
+
+def test_two_nodes_that_bear_one_claims_label_are_two_nodes() -> None:
+    """A copied label made the plan fail, cycle after cycle: it counted nodes by their claims."""
+    copied = [make_node(name, is_ready=False, labels={CLAIM_LABEL: "one"}) for name in "ab"]
+    made = planned([SMALL], copied, coming("m"), {"small": "m"})
+    assert held(made) == {"small": "m"}
 
 
 def test_a_promise_ends_with_the_machine() -> None:
