@@ -28,6 +28,9 @@ MOST_KINDS = 500
 any of them.
 """
 
+MOST_PODS = 20_000
+"""With more pods, too: 49,000 of 200 kinds fill machines as well in one way, within a hundredth of the price."""
+
 MOST_DYNAMIC = 16
 """With more kinds that spread, or that care for other pods, one way is tried: each of these pods is judged alone."""
 
@@ -110,7 +113,8 @@ def _chosen(
     found = [tried(first)]
     if not found[0].machines:
         return found[0]
-    if first is Way.TOGETHER and sum(demand.cls.is_dynamic for demand in left) <= MOST_DYNAMIC:
+    is_few = sum(demand.count for demand in left) <= MOST_PODS
+    if first is Way.TOGETHER and is_few and sum(demand.cls.is_dynamic for demand in left) <= MOST_DYNAMIC:
         found += [tried(way) for way in _other_ways(found[0], rental, left, steady)]
     if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
         found.append(tried(Way.TOGETHER, best(found).machines))
