@@ -64,13 +64,9 @@ def may_begin_again(pod: Pod, policy: Policy, now: float) -> bool:
     """
     if pod.kind is WorkKind.SERVICE or pod.started_at is None:
         return True
-    return not has_outrun(pod, policy, now) and is_known(pod.run_length)
-
-
-def is_known(length: RunLength | None) -> bool:
-    """Whether a run length was stated, or learned of runs of the own template or image of which most took as long."""
-    if length is None:
+    known = pod.run_length
+    if known is None or has_outrun(pod, policy, now):
         return False
-    if length.source is RunLengthSource.LEARNED:
-        return length.basis != KIND_OF_OWNER and length.confidence >= LEAST_CONFIDENCE
-    return length.source is RunLengthSource.ANNOTATION
+    if known.source is RunLengthSource.LEARNED:
+        return known.basis != KIND_OF_OWNER and known.confidence >= LEAST_CONFIDENCE
+    return known.source is RunLengthSource.ANNOTATION

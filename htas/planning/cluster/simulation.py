@@ -120,7 +120,7 @@ class Simulation:
         )
 
     def allowed_where_lent(self, cls: PodClass) -> Bools:
-        """Rows that are lent and would take batch work of a class. It is placed there; nobody is moved or evicted."""
+        """Rows that are lent and would take batch work of a class, at what it may borrow up to (`lending.py`)."""
         context = self.filter_context
 
         def allowed(rows: slice) -> Bools:

@@ -2,7 +2,7 @@
 
 It holds for pods that HTAS binds; pods of other schedulers go where those put them. Nodes of no group, or of a group
 the configuration no longer has, are fixed capacity and take every kind. Where a group for services lends room, batch
-work is placed there without this filter (`Simulation.allowed_where_lent`), and nothing else is done for it there.
+work is placed there without this filter (`Simulation.allowed_where_lent`), and nobody is evicted for it there.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
                 stay = round_.staying(question, snapshot, pods_on, claims)
                 owned = _with_bought(snapshot, rest.bought)
                 memory = round_.smaller(rescheduler, question, owned, pods_on, stay, is_at_rest=is_at_rest)
-        round_.kept = [_held_at_any_rate(each, pods_on, claims, question, context, rescheduler) for each in round_.kept]
+        round_.kept = [_held_at_any_rate(each, pods_on, claims, question, rescheduler) for each in round_.kept]
     kept = sorted(with_lapses(round_.kept, snapshot, question), key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
@@ -134,7 +134,6 @@ def _held_at_any_rate(
     pods_on: Mapping[str, Sequence[Pod]],
     claims: Mapping[str, NodeClaim],
     question: Circumstances,
-    context: PlanContext,
     rescheduler: Rescheduler,
 ) -> KeptNode:
     """Of a node that would be emptied before its period ends the rule that forbids it, if there is one.
@@ -143,7 +142,8 @@ def _held_at_any_rate(
     """
     if kept.reason is not Kept.DRAINS_BEFORE_PERIOD_ENDS:
         return kept
-    node = context.simulated.sim.table.nodes[context.simulated.sim.table.row_of[kept.node]]
+    table = rescheduler.sim.table
+    node = table.nodes[table.row_of[kept.node]]
     group, claim = question.policy.group(node.group), claims.get(node.claim or "")
     if group is None or claim is None:
         return kept
