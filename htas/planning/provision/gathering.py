@@ -37,7 +37,8 @@ def gathering(
         return [], Company(0.0, 0.0)
     middle = sorted(batch, key=lambda demand: (demand.cls.size, demand.cls.example.key))[len(batch) // 2].cls
     coming = _expected(pods, policy.look_ahead_s or LATE_S, left_s, now)
-    found = company(prices, middle, policy.value, coming=coming, for_s=left_s)
+    waiting = sum(demand.count for demand in batch)
+    found = company(prices, middle, policy.value, count=waiting, coming=coming, for_s=left_s)
     return batch if found.pays else [], found
 
 

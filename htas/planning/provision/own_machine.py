@@ -14,6 +14,7 @@ from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.provision.patience import start_of_machines_s
 from htas.planning.rental.bills import Floats, Rentals
 from htas.planning.rental.lengthening import Lengthening
 
@@ -34,7 +35,7 @@ class OwnMachine:
         self._sim = sim
         self._snapshot = snapshot
         self._policy = policy
-        self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
+        self._start_s = start_of_machines_s(policy, snapshot)
         self._allowance = Allowance(policy, snapshot)
         self._offered: dict[object, _Offered] = {}
 
@@ -49,15 +50,19 @@ class OwnMachine:
         best = int(cost.argmin())
         return float(cost[best]), offered.offers[best].flavour.name
 
-    def share(self, cls: PodClass) -> float:
-        """What one pod's share of a machine costs where that is least: its greatest share of any resource."""
+    def together(self, cls: PodClass, count: int) -> float:
+        """The least that whole machines for so many pods cost: full ones where a pod is cheapest, others for the rest.
+
+        Of 7 pods, 3 to the machine that is cheapest a pod: two of that, and the cheapest machine for one.
+        """
         offered = self._offers_for(cls)
-        holding = fits(offered.free, cls)
-        if not holding.any():
+        each = np.where(fits(offered.free, cls), how_many(offered.free, cls), 0)
+        if not each.any():
             return np.inf
-        needs = list(cls.needs)
-        used = (cls.requests[needs, None] / np.maximum(offered.free[needs], 1)).max(axis=0)
-        return float(np.where(holding, offered.price * used, np.inf).min()) * self.held_s(cls)
+        best = int(np.where(each, offered.price / np.maximum(each, 1), np.inf).argmin())
+        full, rest = divmod(count, int(each[best]))
+        mixed = float(offered.price[best]) * full * self.held_s(cls)
+        return min(self.cheapest(cls, count)[0], mixed + (self.cheapest(cls, rest)[0] if rest else 0.0))
 
     def held_s(self, cls: PodClass) -> int:
         """Billed seconds of a machine for pods of a class: its start and their run."""

@@ -1,11 +1,11 @@
 """What waiting for company is worth: less rental for who is bought for together, less what the waiting is worth.
 
-Alone a job pays for the whole of a machine, and often for the dearest for its size; in company it pays at best for the
-share that it uses of the machine that is best for it. The difference is what company may save it. Of 0.3 cores and
-0.9 GiB, 360 s of rental with the start: alone 0.0198 an hour, at best 0.45 of 0.0344, so that 0.0043 · 360 may be
-saved. 40 s of its waiting, worth as much as an hour of its own machine an hour, are 0.0198 · 40: half of that. So it
-waits where company is expected in that time at least every second time, and not in a trickle of such jobs. A job of an
-hour waits for less likely company, for it would share the machine for longer.
+A job alone pays for the whole of a machine, and often for the dearest for its size; whole machines for it and those who
+come meanwhile cost each of them less. Of 0.3 cores and 0.9 GiB, 360 s of rental with the start: alone 0.0198 an hour,
+two on a machine of 2 GiB 0.0172 each, so that 0.0026 · 360 may be saved. 40 s of its waiting, worth as much as an hour
+of its own machine an hour, are 0.0198 · 40: less, so it waits where company is all but sure, and not in a trickle of
+such jobs. A job of an hour waits for less likely company, for it would share the machine for longer. Thirty that came
+at once fill machines by themselves, and wait for nobody.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import NamedTuple, Protocol
 from htas.model.policy import Value
 from htas.planning.cluster.classes import PodClass
 
+MOST_LOOKED_AT = 16
+"""In company of more each pod pays hardly less."""
+
 
 class Prices(Protocol):
     """Who knows what machines for a class cost (`OwnMachine`): price × billed seconds, inf where none may be bought."""
 
-    def cheapest(self, cls: PodClass, count: int) -> tuple[float, str]:
-        """Of machines for so many pods alone, and their flavour."""
-        ...
-
-    def share(self, cls: PodClass) -> float:
-        """Of the share that one pod uses of the machine where that costs least."""
+    def together(self, cls: PodClass, count: int) -> float:
+        """Of the cheapest whole machines for so many pods."""
         ...
 
     def held_s(self, cls: PodClass) -> int:
@@ -44,14 +43,16 @@ class Company(NamedTuple):
         return self.saves > self.waiting
 
 
-def company(prices: Prices, cls: PodClass, value: Value, *, coming: float, for_s: float) -> Company:
-    """Of a pod that would wait for `for_s`, in which so many others are expected.
+def company(prices: Prices, cls: PodClass, value: Value, *, count: int, coming: float, for_s: float) -> Company:
+    """Of each of so many pods that would wait for `for_s`, in which so many others are expected.
 
     Where nothing may be bought nothing is known to be lost: it saves infinitely much by waiting.
     """
-    alone = prices.cheapest(cls, 1)[0]
-    if math.isinf(alone):
+    now = prices.together(cls, count) / count
+    if math.isinf(now):
         return Company(math.inf, 0.0)
     hour = value.waiting_nanos_per_hour
-    worth = alone / prices.held_s(cls) if hour is None else hour
-    return Company((alone - prices.share(cls)) * min(1.0, coming), worth * for_s)
+    worth = now / prices.held_s(cls) if hour is None else hour
+    most = min(MOST_LOOKED_AT, max(1, round(coming)))
+    together = min(prices.together(cls, count + more) / (count + more) for more in range(1, most + 1))
+    return Company(max(0.0, now - together) * min(1.0, coming), worth * for_s)

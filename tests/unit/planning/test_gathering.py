@@ -35,17 +35,20 @@ def small(name: str, waited_s: float, **overrides: Any) -> Pod:
     return make_job(name, 600, cpu="500m", memory="1Gi", created_at=NOW - waited_s, **overrides)
 
 
-CAME = tuple(
-    running(make_job(f"came-{i}", 600, cpu="250m", created_at=NOW - 3 - i), "elsewhere", since_s=2) for i in range(4)
-)
-"""A handful of jobs came at once of late: nothing is bought ahead of need, but more may come."""
+def came(count: int) -> tuple[Pod, ...]:
+    """So many jobs came at once of late: nothing is bought ahead of need, but more may come."""
+    pods = (make_job(f"came-{i}", 600, cpu="250m", created_at=NOW - 3 - i % 4) for i in range(count))
+    return tuple(running(pod, "elsewhere", since_s=2) for pod in pods)
 
 
-def planned(pods: Iterable[Pod], nodes: Iterable[Any] = (), came: Iterable[Pod] = CAME, **policy: Any) -> Plan:
+CAME, MANY = came(4), came(12)
+
+
+def planned(pods: Iterable[Pod], nodes: Iterable[Any] = (), late: Iterable[Pod] = CAME, **policy: Any) -> Plan:
     rules = make_policy(GROUPS, **{"gather_s": FOR_S, **policy})
-    came = tuple(came)
-    machines = [*nodes, make_node("elsewhere", f"{250 * len(came)}m", "8Gi")]
-    pods = [*pods, *came]
+    late = tuple(late)
+    machines = [*nodes, make_node("elsewhere", f"{250 * len(late)}m", "8Gi")]
+    pods = [*pods, *late]
     claims = tuple(ready_claim(node) for node in machines if node.group)
     return plan(make_snapshot(machines, pods, claims=claims), rules, NOW)
 
@@ -64,7 +67,10 @@ def bought_for(made: Plan) -> list[list[str]]:
         pytest.param({"a": 0}, ["a"], [], id="a job that has just come waits for company"),
         pytest.param({"a": 39}, ["a"], [], id="a lone job waits almost to the end"),
         pytest.param({"a": 40}, [], [["a"]], id="nobody came: it is bought for alone"),
-        pytest.param({"a": 39, "b": 1}, ["a", "b"], [], id="a second one comes: both wait for more"),
+        pytest.param(
+            {"a": 39, "b": 1}, [], [["a", "b"]], id="a second one comes: the two fill a machine, and none waits"
+        ),
+        pytest.param({"a": 39, "b": 1, "c": 1}, ["a", "b", "c"], [], id="a third one is alone, as the first was"),
         pytest.param({"a": 40, "b": 1}, [], [["a", "b"]], id="the oldest decides: one machine for both, at once"),
         pytest.param({"a": 400, "b": 0}, [], [["a", "b"]], id="who waited long takes along who has just come"),
     ],
@@ -79,7 +85,7 @@ def test_batch_work_waits_until_its_oldest_has_waited(
 def test_who_waits_is_told_for_what_and_how_long() -> None:
     (told,) = planned([small("a", 10)], [make_node("full", "250m", "8Gi")]).unplaced
     assert told.message == (
-        "waits up to 40 s for more batch work to be bought with it (gatherFor), which may save a pod 0.000486 USD; "
+        "waits up to 40 s for more batch work to be bought with it (gatherFor), which may save a pod 0.000477 USD; "
         "its waiting is worth 0.000165"
     )
     assert told.nodes == {"Insufficient cpu": 2}
@@ -104,7 +110,7 @@ def test_work_gathers_while_that_saves_more_than_the_waiting_is_worth(
     came: int, run_s: float, hour: int | None, waits: list[str]
 ) -> None:
     job = make_job("a", run_s, cpu="500m", memory="1Gi", created_at=NOW)
-    made = planned([job], came=CAME[:came], value=Value(hour))
+    made = planned([job], late=CAME[:came], value=Value(hour))
     assert gathering(made) == waits
     assert bool(made.launch) is not bool(waits)
 
@@ -120,7 +126,7 @@ def test_jobs_of_several_shapes_are_bought_for_together() -> None:
 def test_only_who_finds_no_room_counts_for_the_oldest() -> None:
     """The one that has waited for a minute takes the room there is; who is left has come just now, and waits."""
     node = owned_node("node", "batch", "m3.xsmall", cpu="500m", memory="2Gi")
-    made = planned([small("old", 60), small("new", 5)], [node])
+    made = planned([small("old", 60), small("new", 5)], [node], MANY)
     assert [bind.pod for bind in made.bind] == ["default/old"]
     assert (gathering(made), made.launch) == (["new"], ())
 
@@ -148,9 +154,9 @@ def test_another_schedulers_job_does_not_end_the_wait_of_ours() -> None:
 
 def test_who_waits_for_room_about_to_free_waits_for_that_and_does_not_decide() -> None:
     """A job ends in half a minute, whose room suits the old one alone: the new one gathers by its own wait."""
-    node = owned_node("full", "batch", "m3.xsmall", cpu="500m", memory="2Gi")
+    node = owned_node("full", "batch", "m3.xsmall", cpu="500m", memory="1Gi")
     ends = running(make_job("ends", 600, cpu="500m", memory="1Gi"), "full", since_s=570)
-    new = make_job("new", 600, cpu="1500m", memory="3Gi", created_at=NOW - 5)
+    new = make_job("new", 600, cpu="500m", memory="1100Mi", created_at=NOW - 5)
     made = planned([ends, small("old", 60), new], [node])
     reasons = {item.pod.removeprefix("default/"): item.reason for item in made.unplaced}
     assert (reasons, made.launch) == ({"old": Unplaced.CAPACITY_FREES_SOON, "new": Unplaced.GATHERING}, ())
@@ -208,10 +214,10 @@ def test_every_waiting_pod_is_placed_once_or_told_once(oldest_s: float) -> None:
     ends = running(make_job("ends", 600, cpu="500m", memory="1Gi"), "busy", since_s=570)
     waiting = [
         *(small(f"small-{i}", oldest_s - 0.1 * i) for i in range(7)),
-        *(make_job(f"large-{i}", 600, cpu="1500m", memory="3Gi", created_at=NOW - 1) for i in range(3)),
+        *(make_job(f"large-{i}", 600, cpu="450m", memory="1100Mi", created_at=NOW - 1) for i in range(3)),
         make_pod("service", "500m", "1Gi"),
     ]
-    made = planned([ends, *waiting], [there, busy])
+    made = planned([ends, *waiting], [there, busy], MANY)
     placed = [bind.pod for bind in made.bind] + [key for launch in made.launch for key in launch.pods]
     told = [item.pod for item in made.unplaced]
     assert Counter(placed + told) == Counter(pod.key for pod in waiting)
