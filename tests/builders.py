@@ -131,8 +131,6 @@ def make_policy(groups: Iterable[NodeGroup] = (), flavours: Iterable[Flavour] = 
         "groups": tuple(groups) or (NodeGroup("any", Workload.ANY),),
         "cycles": Cycles(),
         "gather_s": 0.0,  # what a test sends is bought for at once, unless it is about gathering
-        "shortens_wait": False,  # a test says itself how long is waited
-        "shortens_gathering": False,
     }
     fields.update(overrides)
     return Policy(**fields)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,7 +15,6 @@ from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.problems import ConfigurationError, parsed
 from htas.config.settings import CassandraSetting, Configuration, SandboxSetting, SqliteSetting
-from htas.config.values import AUTO
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.policy import Policy
 from htas.model.snapshot import Problem
@@ -134,7 +132,7 @@ def _on(setting: OpenStackSetting, flavour: Flavour) -> Flavour:
 def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> Policy:
     openstack = settings.provider.openstack
     flavours = catalogue.flavours if openstack is None else tuple(_on(openstack, each) for each in catalogue.flavours)
-    policy = Policy(
+    return Policy(
         cluster=settings.cluster,
         catalogue=msgspec.structs.replace(catalogue, flavours=flavours),
         groups=tuple(group.model(is_simulated=settings.provider.is_simulated) for group in settings.node_groups),
@@ -147,7 +145,9 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         edge=settings.edge.model(),
         migration=settings.migration.model(directory.absolute()),
         volumes=settings.volumes.model(),
+        max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
+        gather_s=settings.gather_for,
         value=settings.value.model(),
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
@@ -155,13 +155,3 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         approval=settings.approval.model() if settings.mode == "approve" else None,
         moves_instead_of_buying=settings.move_instead_of_buying,
     )
-    return _with_waits(policy, settings)
-
-
-def _with_waits(policy: Policy, settings: Configuration) -> Policy:
-    """With the waits that are stated; those that are not are the policy's own, less where machines come sooner."""
-    longest_s, gather_s = settings.max_wait_for_capacity, settings.gather_for
-    stated: dict[str, Any] = {"shortens_wait": longest_s == AUTO, "shortens_gathering": gather_s == AUTO}
-    stated |= {"max_wait_for_capacity_s": longest_s} if longest_s != AUTO else {}
-    stated |= {"gather_s": gather_s} if gather_s != AUTO else {}
-    return msgspec.structs.replace(policy, **stated)

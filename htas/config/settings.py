@@ -22,20 +22,7 @@ from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import (
-    AUTO,
-    Name,
-    Nanos,
-    OneOf,
-    Real,
-    Seconds,
-    SecondsOrAuto,
-    Section,
-    Source,
-    Switch,
-    Text,
-    each_once,
-)
+from htas.config.values import Name, Nanos, OneOf, Real, Seconds, Section, Source, Switch, Text, each_once
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -101,20 +88,20 @@ class Configuration(Section):
     migration: MigrationSetting = Field(
         default=MigrationSetting(), description="How pods are moved with their progress."
     )
-    max_wait_for_capacity: SecondsOrAuto | None = Field(
-        default=AUTO,
-        description="How long batch work may wait for nodes about to free before one is bought; auto: 1.5 times what a "
-        "machine was seen to take to come, 3m at most. null: as long as it takes.",
+    max_wait_for_capacity: Seconds | None = Field(
+        default=180.0,
+        description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
+        "gatherFor with its cycle. null: as long as it takes.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
         description="Room is kept and bought for half as much batch work as came in this time, if steadily; 2m, "
         "about a launch. 0s: only for work that waits.",
     )
-    gather_for: SecondsOrAuto = Field(
-        default=AUTO,
+    gather_for: Seconds = Field(
+        default=40.0,
         description="Batch work without room waits at most so long for more to be bought with it, while that is "
-        "expected to save more than the waiting is worth; auto: a third of a machine's start, 40s at most. 0s: never.",
+        "expected to save more than the waiting is worth; 40s, two cycles. 0s: bought for at once.",
     )
     value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts are worth, in money.")
     max_rental_lengthening: Real | None = Field(

@@ -48,8 +48,6 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})
 _NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
-AUTO: Literal["auto"] = "auto"
-"""Written where HTAS finds out what is best."""
 LONGEST_S = 3650 * 86400
 MOST = 2**60
 """Amounts stay below it: sums over thousands of nodes are then still far from overflowing where it could matter."""
@@ -167,13 +165,6 @@ def seconds(value: Any) -> float:
     if length > LONGEST_S:
         raise ValueError(f"{shown(text)} is longer than ten years; write less")
     return float(length)
-
-
-def _seconds_or_auto(value: Any) -> float | str:
-    try:
-        return AUTO if value == AUTO else seconds(value)
-    except ValueError as error:
-        raise ValueError(f"{error}, or auto") from None
 
 
 def _whole_seconds(value: Any) -> float:
@@ -301,10 +292,6 @@ _NUMBER = Written(_DECIMAL.pattern, "number")
 
 Seconds = Annotated[float, BeforeValidator(seconds), _DURATION]
 """A duration, written as 200ms, 20s, 5m or 1h30m."""
-SecondsOrAuto = Annotated[
-    float | Literal["auto"], BeforeValidator(_seconds_or_auto), Written(rf"auto|({_PART.pattern})+")
-]
-"""A duration, or `auto`."""
 WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds), _DURATION]
 Millicores = Annotated[int, BeforeValidator(_milli), _AMOUNT]
 """Cores, written as a Kubernetes quantity: 2 or 1500m."""

@@ -332,8 +332,6 @@ class Policy(msgspec.Struct, frozen=True):
     max_wait_for_capacity_s: float | None = 180.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same, and it is
     placed before batch pods that have waited less. None: as long as it takes."""
-    shortens_wait: bool = True
-    """Whether that is less where machines come sooner (`planning/provision/patience.py`)."""
     look_ahead_s: float = 120.0
     """About as long as a machine takes to come. Room is kept and bought for half of the batch work that comes in it.
 
@@ -345,8 +343,6 @@ class Policy(msgspec.Struct, frozen=True):
     gather_s: float = 40.0
     """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
     saved is worth the waiting (`value`). 0: it is bought for at once."""
-    shortens_gathering: bool = True
-    """Whether that is less where machines come sooner (`planning/provision/patience.py`)."""
     value: Value = Value()
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone;

@@ -22,7 +22,6 @@ from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from htas.planning.provision.own_machine import lengthening_of
-from htas.planning.provision.patience import patient_policy
 from htas.planning.schedule import Scheduled, schedule
 from htas.planning.writing import write_plan
 
@@ -44,7 +43,6 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
 
     Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
     """
-    policy = patient_policy(policy, snapshot)
     with _collected_rarely():
         return within_limits(lambda seen: _planned(seen, policy, now, stages), snapshot, policy)
 

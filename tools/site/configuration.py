@@ -17,7 +17,6 @@ from htas.model.money import NANOS
 SOURCE = "path, or its content"
 _FORMS: dict[Any, str] = {
     values.Seconds: "duration",
-    values.SecondsOrAuto: "duration",
     values.WholeSeconds: "duration",
     values.Millicores: "cores",
     values.MachineCores: "cores",

@@ -4,17 +4,20 @@ One short job alone is worth the smallest machine, and so is the next one a seco
 that is the dearest for its size. The paper buys every five minutes (Table 6), and its work waits for more than two of
 them on average; here nobody waits longer than `gatherFor` for company, and only while what is expected to come saves
 more than the waiting is worth (`planning/rental/waiting.py`). As many are expected as came of late, and half a one more
-(`_expected`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs an hour.
+(`_expected_a_second`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs
+an hour. Each kind of pods is judged by itself: thirty small jobs do not wait because one of ten hours would.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from htas.model.money import price_text
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
+from htas.planning.cluster.classes import PodClass
 from htas.planning.place.demand import Demand
 from htas.planning.provision.look_ahead import is_new_batch
 from htas.planning.rental.waiting import Company, Prices, company
@@ -23,23 +26,58 @@ LATE_S = 120.0
 """Arrivals are counted over so long where `lookAhead` is 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Batch demand that is not bought for yet, and what waiting for company is worth to each of its pods."""
+
+    demand: Demand
+    company: Company
+
+
 def gathering(
     policy: Policy, demands: Sequence[Demand], pods: Iterable[Pod], prices: Prices, now: float
-) -> tuple[list[Demand], Company]:
-    """The batch demands that are not bought for yet, and why: all, until the oldest pod has waited so long, or none.
+) -> list[Gathering]:
+    """The batch demands that are not bought for yet, and why.
 
-    `pods` are those that tell of work to come by when they came. The class of middle size stands for all.
+    None once the oldest pod of those that may be bought for has waited so long: then all are bought for together. What
+    nothing may be bought for waits as long by itself. `pods` are those that tell of work to come by when they came.
     """
     batch = [demand for demand in demands if demand.count and demand.cls.is_ours and demand.cls.kind is WorkKind.BATCH]
-    oldest = min((pod.created_at for demand in batch for pod in demand.youngest(demand.count)), default=now)
-    left_s = policy.gather_s - (now - oldest)
-    if not batch or left_s <= 0:
-        return [], Company(0.0, 0.0)
-    middle = sorted(batch, key=lambda demand: (demand.cls.size, demand.cls.example.key))[len(batch) // 2].cls
-    coming = _expected(pods, policy.look_ahead_s or LATE_S, left_s, now)
-    waiting = sum(demand.count for demand in batch)
-    found = company(prices, middle, policy.value, count=waiting, coming=coming, for_s=left_s)
-    return batch if found.pays else [], found
+    if not batch or policy.gather_s <= 0:
+        return []
+    a_second, found = _expected_a_second(pods, policy.look_ahead_s or LATE_S, now), list[Gathering]()
+    for kinds in _deciding_together(batch, prices):
+        waiting = (demand.youngest(demand.count) for kind in kinds for demand in kind)
+        left_s = policy.gather_s - max(0.0, now - min(pod.created_at for alike in waiting for pod in alike))
+        for kind in kinds if left_s > 0 else ():
+            count, coming = sum(demand.count for demand in kind), a_second * left_s
+            worth = company(prices, _middle(kind), policy.value, count=count, coming=coming, for_s=left_s)
+            found += [Gathering(demand, worth) for demand in kind] if worth.pays else []
+    return found
+
+
+def _deciding_together(batch: Iterable[Demand], prices: Prices) -> Iterator[list[list[Demand]]]:
+    """Demands by kinds whose oldest pod decides for all: those that may be bought for, and each kind of the others."""
+    kinds: dict[object, list[Demand]] = {}
+    for demand in batch:
+        kinds.setdefault(_about(demand.cls), []).append(demand)
+    to_buy = list[list[Demand]]()
+    for kind in kinds.values():
+        if math.isinf(prices.together(_middle(kind), 1)):
+            yield [kind]
+        else:
+            to_buy.append(kind)
+    if to_buy:
+        yield to_buy
+
+
+def _about(cls: PodClass) -> object:
+    """What pods of a kind have in common: where they may run, what they ask for and how long, to a factor of two."""
+    return cls.static_key, tuple(int(each).bit_length() for each in cls.requests), int(cls.run_length_s).bit_length()
+
+
+def _middle(demands: Sequence[Demand]) -> PodClass:
+    return sorted((demand.cls for demand in demands), key=lambda cls: (cls.size, cls.example.key))[len(demands) // 2]
 
 
 def in_words(found: Company, policy: Policy) -> str:
@@ -47,15 +85,20 @@ def in_words(found: Company, policy: Policy) -> str:
     text = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
     if math.isinf(found.saves):
         return text
-    saves, waiting = (price_text(round(each / 3_600_000) * 1000) for each in found)  # to a millionth
+    saves, waiting = (price_text(_to_a_millionth(round(each / 3600))) for each in found)
     return f"{text}, which may save a pod {saves} {policy.catalogue.currency}; its waiting is worth {waiting}"
 
 
-def _expected(pods: Iterable[Pod], within_s: float, for_s: float, now: float) -> float:
-    """How many jobs are expected in a time, by those that came of late but for the last one, which is why it is asked.
+def _to_a_millionth(nanos: int) -> int:
+    """What is less is told to a billionth: who reads 0.00 learns nothing."""
+    return nanos if nanos < 1000 else round(nanos, -3)
+
+
+def _expected_a_second(pods: Iterable[Pod], within_s: float, now: float) -> float:
+    """How many jobs are expected a second, by those that came of late but for the last one, which is why it is asked.
 
     `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen in
     two minutes does not mean that nobody comes. Billed by the hour, seeds 11 to 15, `n / T` cost 5 % more.
     """
     came = sum(is_new_batch(pod) and pod.created_at > now - within_s for pod in pods)
-    return (max(0, came - 1) + 0.5) * for_s / within_s
+    return (max(0, came - 1) + 0.5) / within_s

@@ -14,18 +14,23 @@ from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, offers_of
-from htas.planning.provision.patience import start_of_machines_s
 from htas.planning.rental.bills import Floats, Rentals
 from htas.planning.rental.lengthening import Lengthening
 
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """The offers that would take a class and may be bought: columns of what each has free, costs and waits for."""
+    """The offers that would take a class and may be bought: what each has free (a column), costs, and how many."""
 
     offers: tuple[Offer, ...]
     free: Ints
     price: Floats
+    bound: Ints
+
+    def holding(self, cls: PodClass) -> Ints:
+        """How many pods of a class a machine of each takes."""
+        each = np.where(fits(self.free, cls), how_many(self.free, cls), 0)
+        return each if cls.most_per_node is None else np.minimum(each, cls.most_per_node)
 
 
 class OwnMachine:
@@ -35,7 +40,7 @@ class OwnMachine:
         self._sim = sim
         self._snapshot = snapshot
         self._policy = policy
-        self._start_s = start_of_machines_s(policy, snapshot)
+        self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
         self._allowance = Allowance(policy, snapshot)
         self._offered: dict[object, _Offered] = {}
 
@@ -51,18 +56,24 @@ class OwnMachine:
         return float(cost[best]), offered.offers[best].flavour.name
 
     def together(self, cls: PodClass, count: int) -> float:
-        """The least that whole machines for so many pods cost: full ones where a pod is cheapest, others for the rest.
+        """What whole machines for so many pods cost, inf where not so many may be bought.
 
-        Of 7 pods, 3 to the machine that is cheapest a pod: two of that, and the cheapest machine for one.
+        Full ones where a pod is cheapest, as many as there may be, then of the next flavour; and at some step one for
+        all that are left. Of 7 pods, 3 to the machine that is cheapest a pod: two of that, and the cheapest for one.
         """
         offered = self._offers_for(cls)
-        each = np.where(fits(offered.free, cls), how_many(offered.free, cls), 0)
-        if not each.any():
-            return np.inf
-        best = int(np.where(each, offered.price / np.maximum(each, 1), np.inf).argmin())
-        full, rest = divmod(count, int(each[best]))
-        mixed = float(offered.price[best]) * full * self.held_s(cls)
-        return min(self.cheapest(cls, count)[0], mixed + (self.cheapest(cls, rest)[0] if rest else 0.0))
+        each, left = offered.holding(cls), offered.bound.copy()
+        in_order = np.argsort(np.where(each, offered.price / np.maximum(each, 1), np.inf), kind="stable")
+        least, cost, rest = np.inf, 0.0, count
+        for offer in in_order[: np.count_nonzero(each)].tolist():
+            last = offered.price[(each >= rest) & (left > 0)]
+            least = min(least, cost + float(last.min(initial=np.inf)))
+            full = min(rest // int(each[offer]), int(left[offer]))
+            cost, rest = cost + float(offered.price[offer]) * full, rest - full * int(each[offer])
+            left[offer] -= full
+            if not rest:
+                return min(least, cost) * self.held_s(cls)
+        return least * self.held_s(cls) if least < np.inf else np.inf
 
     def held_s(self, cls: PodClass) -> int:
         """Billed seconds of a machine for pods of a class: its start and their run."""
@@ -82,7 +93,8 @@ class OwnMachine:
                 .T
             )
             price = np.array([offer.price for offer in offers], dtype=np.float64)
-            found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price)
+            bound = np.array([self._allowance.bound(offer).count for offer in offers], dtype=np.int64)
+            found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price, bound)
         return found
 
 

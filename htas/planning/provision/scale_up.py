@@ -102,10 +102,10 @@ def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Len
     if not context.snapshot.expects_more or not any(demand.count for demand in demands):  # as in most cycles
         return told
     telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
-    batch, company = gathering(policy, demands, telling, prices, context.now)
-    message = in_company(company, policy)
+    found = gathering(policy, demands, telling, prices, context.now)
+    batch, messages = [each.demand for each in found], [in_company(each.company, policy) for each in found]
     refusals = diagnose_each(context.simulated.sim, [demand.cls for demand in batch])
-    told = _waiting(context, batch, lengthening, Unplaced.GATHERING, [message] * len(batch), refusals)
+    told = _waiting(context, batch, lengthening, Unplaced.GATHERING, messages, refusals)
     for demand in batch:
         demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told

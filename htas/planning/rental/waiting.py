@@ -5,7 +5,7 @@ come meanwhile cost each of them less. Of 0.3 cores and 0.9 GiB, 360 s of rental
 two on a machine of 2 GiB 0.0172 each, so that 0.0026 · 360 may be saved. 40 s of its waiting, worth as much as an hour
 of its own machine an hour, are 0.0198 · 40: less, so it waits where company is all but sure, and not in a trickle of
 such jobs. A job of an hour waits for less likely company, for it would share the machine for longer. Thirty that came
-at once fill machines by themselves, and wait for nobody.
+at once, and fill machines by themselves, wait for nobody.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from typing import NamedTuple, Protocol
 
 from htas.model.policy import Value
 from htas.planning.cluster.classes import PodClass
-
-MOST_LOOKED_AT = 16
-"""In company of more each pod pays hardly less."""
 
 
 class Prices(Protocol):
@@ -48,11 +45,11 @@ def company(prices: Prices, cls: PodClass, value: Value, *, count: int, coming: 
 
     Where nothing may be bought nothing is known to be lost: it saves infinitely much by waiting.
     """
-    now = prices.together(cls, count) / count
-    if math.isinf(now):
+    alone, now = prices.together(cls, 1), prices.together(cls, count) / count
+    if math.isinf(alone):
         return Company(math.inf, 0.0)
-    hour = value.waiting_nanos_per_hour
-    worth = now / prices.held_s(cls) if hour is None else hour
-    most = min(MOST_LOOKED_AT, max(1, round(coming)))
-    together = min(prices.together(cls, count + more) / (count + more) for more in range(1, most + 1))
-    return Company(max(0.0, now - together) * min(1.0, coming), worth * for_s)
+    hour, more = value.waiting_nanos_per_hour, max(1, round(coming))
+    worth = alone / prices.held_s(cls) if hour is None else hour
+    together = prices.together(cls, count + more) / (count + more)
+    saves = max(0.0, now - together) * min(1.0, coming) if together < math.inf else 0.0
+    return Company(saves, worth * for_s)

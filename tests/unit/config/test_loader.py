@@ -67,21 +67,6 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
 def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
     assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
-    assert not (policy.shortens_wait or policy.shortens_gathering)
-
-
-@pytest.mark.parametrize(
-    ("written", "want"),
-    [
-        pytest.param("", (180.0, True, 40.0, True), id="nothing is written"),
-        pytest.param("maxWaitForCapacity: auto\ngatherFor: auto", (180.0, True, 40.0, True), id="auto"),
-        pytest.param("maxWaitForCapacity: null", (None, False, 40.0, True), id="as long as it takes"),
-        pytest.param("gatherFor: 0s", (180.0, True, 0.0, False), id="nobody gathers"),
-    ],
-)
-def test_waits_that_are_left_to_htas(tmp_path: Path, written: str, want: tuple[object, ...]) -> None:
-    found = policy_of(tmp_path, GOOD + written)
-    assert (found.max_wait_for_capacity_s, found.shortens_wait, found.gather_s, found.shortens_gathering) == want
 
 
 def test_what_waiting_and_restarts_are_worth(tmp_path: Path) -> None:

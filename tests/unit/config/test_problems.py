@@ -211,17 +211,6 @@ NOT_YET = [
 
 VALUES = [
     pytest.param(
-        GOOD + "gatherFor: 40",
-        "htas.yaml:6 gatherFor: '40' has no unit; write it with ms, s, m, h or d, such as 40s, or auto",
-        id="a duration without a unit that may be auto",
-    ),
-    pytest.param(
-        GOOD + "maxWaitForCapacity: automatic",
-        "htas.yaml:6 maxWaitForCapacity: 'automatic' is not a duration; write a number with ms, s, m, h or d, "
-        "such as 20s or 1h30m, or auto",
-        id="neither a duration nor auto",
-    ),
-    pytest.param(
         GOOD + "cycles: {scheduling: 20}",
         "htas.yaml:6 cycles.scheduling: '20' has no unit; write it with ms, s, m, h or d, such as 20s",
         id="a duration without a unit",

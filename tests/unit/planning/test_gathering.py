@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from htas.model.constraints import Constraints, HostPort
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, NodeGroup, Value, Workload
 from htas.model.reasons import Unplaced
 from htas.planning.planner import plan
 from tests.builders import (
+    NECTAR,
     NOW,
     batch_group,
+    make_flavour,
     make_job,
     make_node,
     make_pod,
@@ -45,7 +48,8 @@ CAME, MANY = came(4), came(12)
 
 
 def planned(pods: Iterable[Pod], nodes: Iterable[Any] = (), late: Iterable[Pod] = CAME, **policy: Any) -> Plan:
-    rules = make_policy(GROUPS, **{"gather_s": FOR_S, **policy})
+    flavours = policy.pop("flavours", NECTAR)
+    rules = make_policy(GROUPS, flavours, **{"gather_s": FOR_S, **policy})
     late = tuple(late)
     machines = [*nodes, make_node("elsewhere", f"{250 * len(late)}m", "8Gi")]
     pods = [*pods, *late]
@@ -147,6 +151,63 @@ def test_who_does_not_gather_is_bought_for_at_once(pod: Pod, company: list[Pod])
     assert gathering(made) == [job.name for job in company]
 
 
+SHAPED = {"cpu": "500m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("beside", "waits"),
+    [
+        pytest.param([], ["a"], id="alone it waits for company"),
+        pytest.param([make_job("b", 600, created_at=NOW, **SHAPED)], [], id="with another one it fills a machine"),
+        pytest.param(
+            [make_job("b", 600, created_at=NOW, cpu="4", memory="16Gi")], ["a"], id="a job of another size is none"
+        ),
+        pytest.param(
+            [make_job("b", 600, created_at=NOW - 3600, cpu="64", memory="1Ti")],
+            ["a"],
+            id="what nothing can be bought for does not end its wait",
+        ),
+    ],
+)
+def test_each_kind_of_pods_waits_for_company_of_its_own(beside: list[Pod], waits: list[str]) -> None:
+    assert gathering(planned([small("a", 0), *beside])) == waits
+
+
+def test_thirty_small_jobs_do_not_wait_because_one_of_ten_hours_would() -> None:
+    long = make_job("long", 36_000, cpu="600m", memory="1100Mi", created_at=NOW)
+    made = planned([*(small(f"small-{i}", 0) for i in range(30)), long])
+    assert gathering(made) == ["long"]
+    assert sum(len(launch.pods) for launch in made.launch) == 30
+
+
+def test_a_job_that_takes_its_nodes_port_has_no_company() -> None:
+    constraints = Constraints(host_ports=(HostPort(8080),))
+    made = planned([make_job("a", 36_000, created_at=NOW, constraints=constraints, **SHAPED)])
+    assert (gathering(made), bought_for(made)) == ([], [["a"]])
+
+
+def test_nobody_waits_for_machines_that_there_are_no_more_of() -> None:
+    """Forty a machine for 0.06, of which there is one; else one a machine for 0.03: more company costs what it costs."""
+    flavours = (make_flavour("small", "1", "2Gi", "0.03"), make_flavour("much", "40", "80Gi", "0.06", stock=1))
+    jobs = [make_job(f"job-{i}", 3600, cpu="900m", memory="1Gi", created_at=NOW) for i in range(60)]
+    made = planned(jobs, flavours=flavours)
+    assert gathering(made) == []
+    assert Counter(launch.flavour for launch in made.launch) == {"much": 1, "small": 16}
+
+
+def test_a_job_of_tomorrow_waits_no_longer_than_others() -> None:
+    """Its clock is an hour ahead of ours."""
+    made = planned([small("a", -3600)])
+    (told,) = made.unplaced
+    assert "its waiting is worth 0.00022" in told.message
+
+
+def test_amounts_too_small_for_a_millionth_are_told_all_the_same() -> None:
+    cheap = (make_flavour("a", "1", "1Gi", "0.00002"), make_flavour("b", "2", "2Gi", "0.00003"))
+    (told,) = planned([small("a", 0)], flavours=cheap).unplaced
+    assert told.message.endswith("which may save a pod 0.000000611 USD; its waiting is worth 0.000000222")
+
+
 def test_another_schedulers_job_does_not_end_the_wait_of_ours() -> None:
     made = planned([small("theirs", 300, scheduler="default-scheduler", is_unschedulable=True), small("ours", 5)])
     assert (gathering(made), bought_for(made)) == (["ours"], [["theirs"]])
@@ -208,17 +269,17 @@ def test_nobody_is_preempted_for_work_that_gathers(waited_s: float, leaves: list
 
 @pytest.mark.parametrize("oldest_s", [pytest.param(5, id="while they gather"), pytest.param(41, id="when they have")])
 def test_every_waiting_pod_is_placed_once_or_told_once(oldest_s: float) -> None:
-    """Seven jobs of one shape: one has room, one has soon, the others have none; three of another shape, a service."""
+    """Eight jobs of one shape: one has room, one has soon, the others have none; four of another shape, a service."""
     there = owned_node("there", "batch", "m3.xsmall", cpu="500m", memory="1Gi")
     busy = owned_node("busy", "batch", "m3.xsmall", cpu="500m", memory="1Gi")
     ends = running(make_job("ends", 600, cpu="500m", memory="1Gi"), "busy", since_s=570)
     waiting = [
-        *(small(f"small-{i}", oldest_s - 0.1 * i) for i in range(7)),
-        *(make_job(f"large-{i}", 600, cpu="450m", memory="1100Mi", created_at=NOW - 1) for i in range(3)),
+        *(small(f"small-{i}", oldest_s - 0.1 * i) for i in range(8)),
+        *(make_job(f"large-{i}", 600, cpu="450m", memory="1100Mi", created_at=NOW - 1) for i in range(4)),
         make_pod("service", "500m", "1Gi"),
     ]
-    made = planned([ends, *waiting], [there, busy], MANY)
+    made = planned([ends, *waiting], [there, busy], MANY, value=Value(0))
     placed = [bind.pod for bind in made.bind] + [key for launch in made.launch for key in launch.pods]
     told = [item.pod for item in made.unplaced]
     assert Counter(placed + told) == Counter(pod.key for pod in waiting)
-    assert len(gathering(made)) == (8 if oldest_s < FOR_S else 0)
+    assert len(gathering(made)) == (10 if oldest_s < FOR_S else 0)

@@ -70,8 +70,7 @@ def test_the_reference_names_every_key_with_its_default_as_one_would_write_it() 
     page = configuration_page()
     for key in keys_of(Configuration):
         assert f"`{key}`" in page
-    assert "| `maxWaitForCapacity` | `auto` | duration, auto or null |" in page
-    assert "| `lookAhead` | `2m` | duration |" in page
+    assert "| `maxWaitForCapacity` | `3m` | duration or null |" in page
     assert "| `bandwidth` | `150M` | bytes |" in page
     assert "| `requestsPerSecond` | `200` | decimal |" in page
 

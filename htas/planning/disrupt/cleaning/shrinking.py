@@ -21,7 +21,6 @@ from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Contents, Offer, offers_of
-from htas.planning.provision.patience import start_of_machines_s
 from htas.planning.rental.replacing import pays
 
 
@@ -36,7 +35,7 @@ class Shrinker:
         self._snapshot = snapshot
         self._memory = memory
         policy = rescheduler.policy
-        self._start_s = start_of_machines_s(policy, snapshot)
+        self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
 
     def best(self, group: NodeGroup, candidates: Iterable[DrainCandidate], at_once: int) -> list[Replacing]:
         """The nodes to replace, with their machines, the least used first; one look is at so many nodes at most."""
