@@ -57,6 +57,7 @@ _COLUMNS = (
     TimeRemainingColumn(),
 )
 _BESIDE = Console(stderr=True)
+SEEDS = "11-20"
 CONTENDERS = (HTAS, MOVES_SERVICES, EVICTS, *FAIR, *SHIPPED, *ABLATED)
 
 
@@ -65,31 +66,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=("play", "tell", "account", "ablation", "clairvoyant"))
     parser.add_argument("--families", default="", help=f"parted by commas, of {', '.join(families())}; all")
     parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
-    parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
+    parser.add_argument("--seeds", default="", help=f"such as {SEEDS}, or 101,102; {SEEDS}, and to tell all there are")
     parser.add_argument("--trace", type=Path, default=None, help="an openb pod list, for the family slice")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path("out/money.jsonl"))
     chosen = parser.parse_args(arguments)
-    there = families(chosen.trace)
+    there, numbers = families(chosen.trace), seeds(chosen.seeds or SEEDS)
     if chosen.what == "clairvoyant":
         names = _chosen(parser, "family", chosen.families, tuple(GOALS))
-        return _beside_clairvoyant(list(product(names, seeds(chosen.seeds))), chosen.workers)
+        return _beside_clairvoyant(list(product(names, numbers)), chosen.workers)
     names = _chosen(parser, "family", chosen.families, tuple(there))
     contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
     if chosen.what == "account":
-        cases = track(list(product(names, seeds(chosen.seeds), contenders)), console=_BESIDE)
+        cases = track(list(product(names, numbers, contenders)), console=_BESIDE)
         runs = [account(*each, chosen.trace) for each in cases]
         show(Group(accounts_table(runs), *map(machines_text, runs)))
         return 0
     if chosen.what == "ablation":
         contenders = (HTAS, *(each for each in contenders if each in ABLATED))
         contenders = contenders if contenders[1:] else (HTAS, *ABLATED)
-        _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
-        show(ablation_table(_read(chosen.out), names))
+        _play(list(product(names, numbers, contenders)), chosen.trace, chosen.workers, chosen.out)
+        show(ablation_table([each for each in _read(chosen.out) if each.seed in numbers], names))
         return 0
     if chosen.what == "play":
-        _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
+        _play(list(product(names, numbers, contenders)), chosen.trace, chosen.workers, chosen.out)
     played = _read(chosen.out)
+    if chosen.seeds or chosen.what == "play":
+        played = [each for each in played if each.seed in numbers and each.contender in contenders]
     found, accounts = rows(played, names), books(played, names)
     others, invoices = [each_baseline(found)] if found else [], [books_table(accounts)] if accounts else []
     show(Group(table(found), *others, *invoices))

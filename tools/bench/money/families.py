@@ -39,6 +39,7 @@ from tools.bench.money.scenes import (
     trace_prices,
     with_gpus,
 )
+from tools.bench.money.sites import SITES
 
 
 def _billed(catalogue: Catalogue, granularity_s: int) -> Catalogue:
@@ -270,6 +271,7 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         *ELSEWHERE,
         *FLEETS,
         *FARMS,
+        *SITES,
     ]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))
