@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from htas.model.flavours import Catalogue
-from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PODS_ROW
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PODS_ROW, PodClass
 from htas.planning.place.demand import Demand
 from htas.planning.provision.offers import Offer
 
@@ -41,12 +42,32 @@ class Unit:
         return cls(max(cpu, 1), max(memory, 1))
 
 
-def score(offer: Offer, demands: Sequence[Demand], unit: Unit) -> float:
+class Wanted(NamedTuple):
+    """What pods of a class ask for, taken apart once for all offers that are tried: row of the axis, amount."""
+
+    cls: PodClass
+    amounts: tuple[tuple[int, int], ...]
+    most: int
+    """How many a machine may take of them: as many as there are, or as may share a node."""
+
+
+def wanted(demands: Sequence[Demand]) -> list[Wanted]:
+    """Of each class in the order of the demands, or of many of every n-th, which stands for its neighbours."""
+    step = max(1, -(-len(demands) // SAMPLE))
+    found = list[Wanted]()
+    for demand in demands[::step]:
+        cls, requests = demand.cls, demand.cls.requests.tolist()
+        most = min(demand.count * step, cls.most_per_node or demand.count * step)
+        found.append(Wanted(cls, tuple((row, requests[row]) for row in cls.needs), most))
+    return found
+
+
+def score(offer: Offer, work: Sequence[Wanted], unit: Unit) -> float:
     """Score of one machine of an offer for what waits; 0 where it would hold none of it.
 
     Work that asks for neither cpu nor memory is counted by pods. A free machine scores infinitely well.
     """
-    return score_of_use(offer, trial_fill(offer, demands), unit)
+    return score_of_use(offer, trial_fill(offer, work), unit)
 
 
 def score_of_use(offer: Offer, used: Sequence[float], unit: Unit) -> float:
@@ -60,21 +81,18 @@ def score_of_use(offer: Offer, used: Sequence[float], unit: Unit) -> float:
     return usage / offer.price if offer.price else float("inf")
 
 
-def trial_fill(offer: Offer, demands: Sequence[Demand]) -> list[int]:
+def trial_fill(offer: Offer, work: Sequence[Wanted]) -> list[int]:
     """What waiting pods would use of one machine, by resource: each class in order takes as much as fits."""
     room = offer.free.tolist()
     used = [0] * len(room)
-    step = -(-len(demands) // SAMPLE)
-    for demand in demands[::step] if step > 1 else demands:
-        cls = demand.cls
-        if not offer.would_take(cls):
+    for cls, amounts, most in work:
+        count = most
+        for row, amount in amounts:
+            if room[row] < amount * count:
+                count = room[row] // amount
+        if count <= 0 or not offer.would_take(cls):
             continue
-        requests = cls.requests.tolist()
-        count = min(room[resource] // requests[resource] for resource in cls.needs)
-        count = min(count, demand.count * max(step, 1), cls.most_per_node or count)
-        if count <= 0:
-            continue
-        for resource in cls.needs:
-            room[resource] -= count * requests[resource]
-            used[resource] += count * requests[resource]
+        for row, amount in amounts:
+            room[row] -= count * amount
+            used[row] += count * amount
     return used

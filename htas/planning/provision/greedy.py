@@ -18,7 +18,7 @@ from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer, fill, order_of
-from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score
+from htas.planning.provision.cost_efficiency import SAMPLE, Unit, Wanted, score, wanted
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
@@ -291,6 +291,8 @@ class GreedyProvisioner:
         total, left = part.total, [*left, *self._later]
         most = self._most_score(part, left, total)
         waiting = [demand for demand in left if not demand.is_expected]
+        ever = wanted(left)
+        now = ever if len(waiting) == len(left) else wanted(waiting)
         scores: dict[tuple[str, str], tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0
@@ -303,33 +305,33 @@ class GreedyProvisioner:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                scores[kind] = self._scores(offer, left, waiting, _coverage(offer, total, allowed))
+                scores[kind] = self._scores(offer, ever, now, _coverage(offer, total, allowed))
             if scores[kind][1] > 0:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
-        near = [(now, ever, part.offers[i], i) for (now, ever), i in found if ever >= AS_GOOD * best]
+        near = [(first, last, part.offers[i], i) for (first, last), i in found if last >= AS_GOOD * best]
         if len(near) == 1:
             return near[0][2]
         lasts = AS_GOOD * max((self.lasting(offer) for _, _, offer, _ in near), default=0.0)
         ranks = [
             (
-                -now if now >= AS_GOOD * best else 0.0,
+                -first if first >= AS_GOOD * best else 0.0,
                 self.lasting(offer) < lasts,
                 offer.price,
-                -ever,
+                -last,
                 self._zone(offer),
                 i,
             )
-            for now, ever, offer, i in near
+            for first, last, offer, i in near
         ]
         return part.offers[min(ranks)[-1]] if ranks else None
 
     def _scores(
-        self, offer: Offer, left: Sequence[Demand], waiting: Sequence[Demand], coverage: float
+        self, offer: Offer, all_work: Sequence[Wanted], waiting: Sequence[Wanted], coverage: float
     ) -> tuple[float, float]:
         """The scores of a machine with the work that waits, and with that and what is still to come."""
-        ever = score(offer, left, self._unit)
-        now = ever if len(waiting) == len(left) else score(offer, waiting, self._unit)
+        ever = score(offer, all_work, self._unit)
+        now = ever if waiting is all_work else score(offer, waiting, self._unit)
         return now * coverage, max(ever, self.worth(offer) if ever else 0.0) * coverage
 
     def _zone(self, offer: Offer) -> tuple[int, str]:

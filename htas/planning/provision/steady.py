@@ -29,7 +29,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import keep_coming, new_services
 from htas.planning.place.demand import Demand
-from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score, score_of_use
+from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score, score_of_use, wanted
 from htas.planning.provision.look_ahead import is_new_batch, steady_part
 from htas.planning.provision.offers import Offer
 
@@ -121,4 +121,4 @@ def worth_in_turn(offer: Offer, steady: Steady, unit: Unit) -> float:
 
 def worth_when_full(offer: Offer, steady: Sequence[Demand], unit: Unit) -> float:
     """The score of a machine with the steady work that will run at one time; 0 where it takes none of that."""
-    return score(offer, [demand for demand in steady if offer.could_hold(demand.cls)], unit) if steady else 0.0
+    return score(offer, wanted([demand for demand in steady if offer.could_hold(demand.cls)]), unit) if steady else 0.0
