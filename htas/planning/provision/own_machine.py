@@ -66,13 +66,11 @@ class OwnMachine:
         in_order = np.argsort(np.where(each, offered.price / np.maximum(each, 1), np.inf), kind="stable")
         least, cost, rest = np.inf, 0.0, count
         for offer in in_order[: np.count_nonzero(each)].tolist():
-            last = offered.price[(each >= rest) & (left > 0)]
-            least = min(least, cost + float(last.min(initial=np.inf)))
             full = min(rest // int(each[offer]), int(left[offer]))
+            least = min(least, cost + _cheapest_for_all(rest, each, left, offered.price))
             cost, rest = cost + float(offered.price[offer]) * full, rest - full * int(each[offer])
             left[offer] -= full
-            if not rest:
-                return min(least, cost) * self.held_s(cls)
+        least = min(least, cost + (_cheapest_for_all(rest, each, left, offered.price) if rest else 0.0))
         return least * self.held_s(cls) if least < np.inf else np.inf
 
     def held_s(self, cls: PodClass) -> int:
@@ -96,6 +94,11 @@ class OwnMachine:
             bound = np.array([self._allowance.bound(offer).count for offer in offers], dtype=np.int64)
             found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price, bound)
         return found
+
+
+def _cheapest_for_all(count: int, each: Ints, left: Ints, price: Floats) -> float:
+    """The price of the cheapest machine there is one more of that takes so many; inf: there is none."""
+    return float(price[(each >= count) & (left > 0)].min(initial=np.inf))
 
 
 def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy) -> Lengthening | None:
