@@ -48,7 +48,10 @@ def gathering(
     a_second, found = _expected_a_second(pods, policy.look_ahead_s or LATE_S, now), list[Gathering]()
     for kinds in _deciding_together(batch, prices):
         waiting = (demand.youngest(demand.count) for kind in kinds for demand in kind)
-        left_s = policy.gather_s - max(0.0, now - min(pod.created_at for alike in waiting for pod in alike))
+        waited_s = now - min(pod.created_at for alike in waiting for pod in alike)
+        if waited_s < -policy.gather_s:  # by a clock far ahead of ours: nobody knows how long it has waited
+            continue
+        left_s = policy.gather_s - max(0.0, waited_s)
         for kind in kinds if left_s > 0 else ():
             count, coming = sum(demand.count for demand in kind), a_second * left_s
             worth = company(prices, _middle(kind), policy.value, count=count, coming=coming, for_s=left_s)

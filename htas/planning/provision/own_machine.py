@@ -43,6 +43,7 @@ class OwnMachine:
         self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
         self._allowance = Allowance(policy, snapshot)
         self._offered: dict[object, _Offered] = {}
+        self._in_order: dict[PodClass, tuple[Ints, Floats, Ints]] = {}
 
     def cheapest(self, cls: PodClass, count: int) -> tuple[float, str]:
         """The least that machines of one flavour for so many pods cost, and which; inf where none may be bought."""
@@ -61,17 +62,31 @@ class OwnMachine:
         Full ones where a pod is cheapest, as many as there may be, then of the next flavour; and at some step one for
         all that are left. Of 7 pods, 3 to the machine that is cheapest a pod: two of that, and the cheapest for one.
         """
-        offered = self._offers_for(cls)
-        each, left = offered.holding(cls), offered.bound.copy()
-        in_order = np.argsort(np.where(each, offered.price / np.maximum(each, 1), np.inf), kind="stable")
-        least, cost, rest = np.inf, 0.0, count
-        for offer in in_order[: np.count_nonzero(each)].tolist():
-            full = min(rest // int(each[offer]), int(left[offer]))
-            least = min(least, cost + _cheapest_for_all(rest, each, left, offered.price))
-            cost, rest = cost + float(offered.price[offer]) * full, rest - full * int(each[offer])
-            left[offer] -= full
-        least = min(least, cost + (_cheapest_for_all(rest, each, left, offered.price) if rest else 0.0))
+        each, price, bound = self._by_price_a_pod(cls)
+        left = bound.copy()
+        least, cost, rest, looked_at = np.inf, 0.0, count, 0
+        while rest:
+            least = min(least, cost + float(price[(each >= rest) & (left > 0)].min(initial=np.inf)))
+            smaller = np.flatnonzero(each[looked_at:] <= rest)
+            if not len(smaller):
+                break
+            best = looked_at + int(smaller[0])
+            full = min(rest // int(each[best]), int(left[best]))
+            left[best] -= full
+            cost, rest, looked_at = cost + float(price[best]) * full, rest - full * int(each[best]), best + 1
+        least = min(least, cost if not rest else np.inf)
         return least * self.held_s(cls) if least < np.inf else np.inf
+
+    def _by_price_a_pod(self, cls: PodClass) -> tuple[Ints, Floats, Ints]:
+        """How many pods a machine of each offer takes, its price and how many there are, the cheapest a pod first."""
+        found = self._in_order.get(cls)
+        if found is None:
+            offered = self._offers_for(cls)
+            each = offered.holding(cls)
+            order = np.argsort(np.where(each, offered.price / np.maximum(each, 1), np.inf), kind="stable")
+            order = order[: np.count_nonzero(each)]
+            found = self._in_order[cls] = each[order], offered.price[order], offered.bound[order]
+        return found
 
     def held_s(self, cls: PodClass) -> int:
         """Billed seconds of a machine for pods of a class: its start and their run."""
@@ -94,11 +109,6 @@ class OwnMachine:
             bound = np.array([self._allowance.bound(offer).count for offer in offers], dtype=np.int64)
             found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price, bound)
         return found
-
-
-def _cheapest_for_all(count: int, each: Ints, left: Ints, price: Floats) -> float:
-    """The price of the cheapest machine there is one more of that takes so many; inf: there is none."""
-    return float(price[(each >= count) & (left > 0)].min(initial=np.inf))
 
 
 def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy) -> Lengthening | None:

@@ -195,11 +195,17 @@ def test_nobody_waits_for_machines_that_there_are_no_more_of() -> None:
     assert Counter(launch.flavour for launch in made.launch) == {"much": 1, "small": 16}
 
 
-def test_a_job_of_tomorrow_waits_no_longer_than_others() -> None:
-    """Its clock is an hour ahead of ours."""
-    made = planned([small("a", -3600)])
-    (told,) = made.unplaced
-    assert "its waiting is worth 0.00022" in told.message
+@pytest.mark.parametrize(
+    ("ahead_s", "waits"),
+    [
+        pytest.param(2, ["a"], id="clocks differ by two seconds: it waits as others do"),
+        pytest.param(3600, [], id="an hour ahead of ours: it would have waited for an hour"),
+    ],
+)
+def test_a_job_whose_clock_is_ahead(ahead_s: float, waits: list[str]) -> None:
+    made = planned([small("a", -ahead_s)])
+    assert gathering(made) == waits
+    assert all("its waiting is worth 0.00022" in told.message for told in made.unplaced)
 
 
 def test_amounts_too_small_for_a_millionth_are_told_all_the_same() -> None:
