@@ -290,9 +290,8 @@ class GreedyProvisioner:
         """
         total, left = part.total, [*left, *self._later]
         most = self._most_score(part, left, total)
-        waiting = [demand for demand in left if not demand.is_expected]
-        ever = wanted(left)
-        now = ever if len(waiting) == len(left) else wanted(waiting)
+        all_work, waiting = wanted(left), [demand for demand in left if not demand.is_expected]
+        at_hand = all_work if len(waiting) == len(left) else wanted(waiting)
         scores: dict[tuple[str, str], tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0
@@ -305,33 +304,33 @@ class GreedyProvisioner:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                scores[kind] = self._scores(offer, ever, now, _coverage(offer, total, allowed))
+                scores[kind] = self._scores(offer, all_work, at_hand, _coverage(offer, total, allowed))
             if scores[kind][1] > 0:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
-        near = [(first, last, part.offers[i], i) for (first, last), i in found if last >= AS_GOOD * best]
+        near = [(now, ever, part.offers[i], i) for (now, ever), i in found if ever >= AS_GOOD * best]
         if len(near) == 1:
             return near[0][2]
         lasts = AS_GOOD * max((self.lasting(offer) for _, _, offer, _ in near), default=0.0)
         ranks = [
             (
-                -first if first >= AS_GOOD * best else 0.0,
+                -now if now >= AS_GOOD * best else 0.0,
                 self.lasting(offer) < lasts,
                 offer.price,
-                -last,
+                -ever,
                 self._zone(offer),
                 i,
             )
-            for first, last, offer, i in near
+            for now, ever, offer, i in near
         ]
         return part.offers[min(ranks)[-1]] if ranks else None
 
     def _scores(
-        self, offer: Offer, all_work: Sequence[Wanted], waiting: Sequence[Wanted], coverage: float
+        self, offer: Offer, all_work: Sequence[Wanted], at_hand: Sequence[Wanted], coverage: float
     ) -> tuple[float, float]:
         """The scores of a machine with the work that waits, and with that and what is still to come."""
         ever = score(offer, all_work, self._unit)
-        now = ever if waiting is all_work else score(offer, waiting, self._unit)
+        now = ever if at_hand is all_work else score(offer, at_hand, self._unit)
         return now * coverage, max(ever, self.worth(offer) if ever else 0.0) * coverage
 
     def _zone(self, offer: Offer) -> tuple[int, str]:

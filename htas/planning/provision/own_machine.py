@@ -74,8 +74,7 @@ class OwnMachine:
             full = min(rest // int(each[best]), int(left[best]))
             left[best] -= full
             cost, rest, looked_at = cost + float(price[best]) * full, rest - full * int(each[best]), best + 1
-        least = min(least, cost if not rest else np.inf)
-        return least * self.held_s(cls) if least < np.inf else np.inf
+        return (least if rest else min(least, cost)) * self.held_s(cls)
 
     def _by_price_a_pod(self, cls: PodClass) -> tuple[Ints, Floats, Ints]:
         """How many pods a machine of each offer takes, its price and how many there are, the cheapest a pod first."""
