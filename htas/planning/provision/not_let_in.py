@@ -111,8 +111,7 @@ class Owners:
         return f"{pod.service or pod.key} {self._mark(pod.constraints)}"
 
     def _mark(self, constraints: Constraints) -> str:
-        # The first test alone for most: a hundred thousand pods share the constraints of who demands nothing.
-        if constraints is UNCONSTRAINED or constraints == UNCONSTRAINED:
+        if constraints == UNCONSTRAINED:
             return self._of_any
         return f"{crc32(msgspec.json.encode(constraints), self._groups):08x}"
 

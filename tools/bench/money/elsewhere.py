@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.flavours import Billing, Catalogue
-from htas.model.nodes import HOSTNAME_LABEL
-from htas.sandbox.workload import Arrival, Budget, Rescale, Task, Workload
+from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
     HOUR_S,
@@ -25,13 +23,16 @@ from tools.bench.money.scenes import (
     STATEFUL,
     Family,
     Scene,
+    apart,
     closing,
     flavours,
     in_turn,
     job,
+    limited,
     of_app,
     poisson,
     service,
+    with_priority,
 )
 
 
@@ -160,7 +161,7 @@ def _hpc_arrays(seed: int) -> Scene:
         walltime_s = None if states is None else math.ceil(length_s * states / 300) * 300.0
         for part in range(random.choice((60, 100, 200))):
             task = job(f"cfd{chr(97 + array)}-{part}", cpu_m, gib, length_s * random.uniform(0.85, 1.15), states=None)
-            arrivals.append(Arrival(at_s + part * 0.05, msgspec.structs.replace(task, stated_s=walltime_s)))
+            arrivals.append(Arrival(at_s + part * 0.05, limited(task, walltime_s)))
     for number, at_s in enumerate(poisson(random, lambda _: 1 / 600, 60.0, 10 * HOUR_S)):
         cpu_m, gib = random.choice((1000, 4000, 8000)), random.choice((2.0, 8.0, 30.0))
         task = job(f"user-{number}", cpu_m, gib, random.uniform(5, 120) * MINUTE_S, states=_stated(random))
@@ -239,9 +240,8 @@ def _store(random: Random, number: int) -> tuple[Arrival, Budget]:
     """Four caches, and then databases; no two pods of one on one node."""
     is_cache = number < 4
     name = f"{'redis' if is_cache else 'pg'}-{chr(97 + number)}"
-    apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
     gib = random.choice((6.0, 12.0, 24.0)) if is_cache else random.choice((4.0, 8.0))
-    task = service(name, 500 if is_cache else 1500, gib, apart)
+    task = service(name, 500 if is_cache else 1500, gib, apart(name))
     arrival = Arrival(number, task, STATEFUL, 3 if is_cache else 2)
     return arrival, Budget("default", name, of_app(name), 2 if is_cache else 1)
 
@@ -313,8 +313,7 @@ def _streams_and_huge(seed: int) -> Scene:
     """
     random, until_s = Random(f"streams-and-huge/{seed}"), 16 * HOUR_S
     arrivals, rescales, budgets = list[Arrival](), list[Rescale](), list[Budget]()
-    kafka = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app("kafka")),))
-    arrivals.append(Arrival(0.0, service("kafka", 1000, 6.0, kafka), STATEFUL, 3))
+    arrivals.append(Arrival(0.0, service("kafka", 1000, 6.0, apart("kafka")), STATEFUL, 3))
     budgets.append(Budget("default", "kafka", of_app("kafka"), 2))
     for number in range(8):
         name, least = f"flink-{chr(97 + number)}", random.randint(1, 4)
@@ -340,10 +339,6 @@ def _streams_and_huge(seed: int) -> Scene:
 # A mixture as Borg's and Azure's traces have it.
 
 
-def _with_priority(task: Task, priority: int) -> Task:
-    return msgspec.structs.replace(task, priority=priority)
-
-
 def _by_day(random: Random, name: str, least: int) -> Iterator[Rescale]:
     """Each 20 min, along a wave of a day whose height and beginning are the service's own."""
     swing, phase = random.randint(1, 7), random.uniform(-1, 1)
@@ -362,7 +357,7 @@ def _batch(random: Random, number: int, at_s: float, free_share: float) -> Itera
     for part in range(min(20, int(random.paretovariate(1.2)))):
         name = f"{'free' if is_free else 'mid'}{number}x-{part}"
         task = job(name, cpu_m, gib, length_s * random.uniform(0.9, 1.1), states=states)
-        yield Arrival(at_s + part * 0.2, _with_priority(task, 0 if is_free else 100))
+        yield Arrival(at_s + part * 0.2, with_priority(task, 0 if is_free else 100))
 
 
 def _borg_mix(seed: int) -> Scene:
@@ -376,7 +371,7 @@ def _borg_mix(seed: int) -> Scene:
     for number in range(7):
         name, least = f"prod-{chr(97 + number)}", random.randint(1, 4)
         task = service(name, random.choice((150, 300, 700, 1500)), random.choice((0.4, 1.0, 2.5, 6.0)))
-        arrivals.append(Arrival(5.0 * number, _with_priority(task, 200), DEPLOYED, least))
+        arrivals.append(Arrival(5.0 * number, with_priority(task, 200), DEPLOYED, least))
         rescales += _by_day(random, name, least)
 
     def batches_per_s(at_s: float) -> float:

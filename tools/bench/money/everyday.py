@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from htas.model.constraints import Constraints, PodAffinityTerm, SpreadConstraint
+from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
@@ -25,6 +25,7 @@ from tools.bench.money.scenes import (
     MINUTE_S,
     Family,
     Scene,
+    apart,
     closing,
     in_turn,
     job,
@@ -231,8 +232,7 @@ def _spread_ha(seed: int) -> Scene:
     arrivals, rescales = list[Arrival](), list[Rescale]()
     for number in range(4):
         name = f"db-{number}"
-        apart = Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
-        task = service(name, random.choice((500, 1000)), random.choice((2.0, 4.0)), apart)
+        task = service(name, random.choice((500, 1000)), random.choice((2.0, 4.0)), apart(name))
         arrivals.append(Arrival(5.0 * number, task, ControllerKind.STATEFUL_SET, 3))
     for number in range(6):
         name = f"web-{number}"

@@ -13,11 +13,10 @@ from random import Random
 import msgspec
 
 from htas.experiments.workloads.openb import GPU_MILLI
-from htas.model.constraints import Constraints, PodAffinityTerm
+from htas.model.constraints import Constraints
 from htas.model.flavours import Billing, Catalogue, Flavour
-from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
-from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Task, Workload
+from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
     GIB,
@@ -25,32 +24,28 @@ from tools.bench.money.scenes import (
     MINUTE_S,
     STATEFUL,
     Family,
+    Row,
     Scene,
+    apart,
     closing,
     flavours,
     in_turn,
     job,
+    limited,
     of_app,
     poisson,
     service,
     unstated,
     with_gpus,
+    with_priority,
 )
-
-_Row = tuple[str, float, float, float]
-
-
-def _apart(name: str) -> Constraints:
-    """No two pods of one application on one node."""
-    return Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
-
 
 # A render farm.
 
 
 def scaleway_like() -> Catalogue:
     """GP1, PLAY2, POP2 with much and with little memory, by the minute; 150m and 0.9 GiB are the system's."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         ("play2-nano", 2, 4, 0.027),
         ("play2-micro", 4, 8, 0.054),
         ("gp1-xs", 4, 16, 0.091),
@@ -75,7 +70,7 @@ def _shot(random: Random, shot: int, at_s: float) -> Iterator[Arrival]:
     for frame in range(200):
         heavy = 1.7 if 80 <= frame < 120 else 1.0
         task = unstated(f"shot{shot}-frame{frame}", cpu_m, gib, usual_s * heavy * random.uniform(0.8, 1.2))
-        yield Arrival(at_s + 0.05 * frame, msgspec.structs.replace(task, stated_s=limit_s))
+        yield Arrival(at_s + 0.05 * frame, limited(task, limit_s))
     for part in range(8):
         comp = unstated(f"shot{shot}-comp{part}", 4000, 14.0, random.uniform(3, 8) * MINUTE_S)
         yield Arrival(at_s + usual_s * 1.8 + 180 + 15 * part, comp)
@@ -89,7 +84,7 @@ def _render_farm(seed: int) -> Scene:
     random, until_s = Random(f"render-farm/{seed}"), 9 * HOUR_S
     arrivals = [
         Arrival(0.0, service("licences", 200, 0.5), STATEFUL, 1),
-        Arrival(2.0, service("asset-cache", 1000, 12.0, _apart("asset-cache")), STATEFUL, 2),
+        Arrival(2.0, service("asset-cache", 1000, 12.0, apart("asset-cache")), STATEFUL, 2),
         Arrival(4.0, service("review", 300, 0.7), DEPLOYED, 3),
     ]
     for shot, hour in enumerate((0.3, 2.6, 4.4, 5.6, 6.4)):
@@ -110,7 +105,7 @@ def academic() -> Catalogue:
     plain = [(f"std.{cores}", cores, cores * 4.0) for cores in (1, 2, 4, 8, 16)]
     much = [(f"mem.{cores}", cores, cores * 16.0) for cores in (4, 8, 16)]
     priced = [(name, cores, gib, round(max(0.018 * cores, 0.0042 * gib), 4)) for name, cores, gib in (*plain, *much)]
-    hpc: list[_Row] = [(f"hpc.{cores}", cores, cores * 3, 0.016 * cores) for cores in (16, 32)]
+    hpc: list[Row] = [(f"hpc.{cores}", cores, cores * 3, 0.016 * cores) for cores in (16, 32)]
     sold = flavours((*priced, *hpc), (100, 0.7))
     few = {name for name, *_ in much}
     return Catalogue(
@@ -163,7 +158,7 @@ def _genomics(seed: int) -> Scene:
 
 def digitalocean_like() -> Catalogue:
     """Basic, general, CPU- and memory-optimised Droplets; any part of an hour is an hour."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         ("s-1-2", 1, 2, 0.01786),
         ("s-2-4", 2, 4, 0.03571),
         ("s-4-8", 4, 8, 0.07143),
@@ -184,7 +179,7 @@ def _saas_reports(seed: int) -> Scene:
     arrivals, rescales, budgets = list[Arrival](), list[Rescale](), list[Budget]()
     for number in range(3):
         name = f"pg-{'abc'[number]}"
-        arrivals.append(Arrival(number, service(name, 1000, random.choice((4.0, 6.0)), _apart(name)), STATEFUL, 2))
+        arrivals.append(Arrival(number, service(name, 1000, random.choice((4.0, 6.0)), apart(name)), STATEFUL, 2))
         budgets.append(Budget("default", name, of_app(name), 1))
     for number in range(60):
         name, least = f"svc-{chr(97 + number // 26)}{chr(97 + number % 26)}", random.choice((1, 1, 2, 2, 3))
@@ -239,20 +234,16 @@ def _few_of_each() -> Catalogue:
     )
 
 
-def _tier(task: Task, priority: int) -> Task:
-    return msgspec.structs.replace(task, priority=priority)
-
-
 def _spark(random: Random, run: int, at_s: float) -> Iterator[Arrival]:
     """A driver, and executors in three waves as dynamic allocation asks for them; each ends when its part is done."""
     runs_s = random.uniform(25, 60) * MINUTE_S
-    yield Arrival(at_s, _tier(unstated(f"sparkdriver-{run}", 1000, 3.0, runs_s + 120), 100))
+    yield Arrival(at_s, with_priority(unstated(f"sparkdriver-{run}", 1000, 3.0, runs_s + 120), 100))
     at_s, executor = at_s + 45, 0
     for wave, most in enumerate((2, 5, 9)):
         for _ in range(random.randint(most // 2 + 1, most)):
             left_s = max(120.0, (runs_s - 90 * wave) * random.uniform(0.5, 1.0))
             task = unstated(f"sparkexec-{run}x{executor}", 2000, 7.0, left_s)
-            yield Arrival(at_s + 90 * wave + 0.1 * executor, _tier(task, 100))
+            yield Arrival(at_s + 90 * wave + 0.1 * executor, with_priority(task, 100))
             executor += 1
 
 
@@ -265,12 +256,12 @@ def _tiers_quota(seed: int) -> Scene:
     arrivals, rescales, budgets = list[Arrival](), list[Rescale](), list[Budget]()
     for turn, (name, cpu_m, gib) in enumerate((("kafka", 1500, 7.0), ("pg-main", 1000, 6.0), ("pg-dwh", 2000, 12.0))):
         replicas = 3 if name == "kafka" else 2
-        arrivals.append(Arrival(turn, _tier(service(name, cpu_m, gib, _apart(name)), 1000), STATEFUL, replicas))
+        arrivals.append(Arrival(turn, with_priority(service(name, cpu_m, gib, apart(name)), 1000), STATEFUL, replicas))
         budgets.append(Budget("default", name, of_app(name), replicas - 1))
     for number in range(6):
         name, least = f"api-{chr(97 + number)}", random.randint(1, 3)
         task = service(name, random.choice((250, 500, 1000)), random.choice((0.5, 1.0, 2.0)))
-        arrivals.append(Arrival(20.0 + number, _tier(task, 500), DEPLOYED, least))
+        arrivals.append(Arrival(20.0 + number, with_priority(task, 500), DEPLOYED, least))
         for hour in range(1, 12):
             wanted = least + round(3 * max(0.0, math.sin(hour / 12 * math.pi)) * random.uniform(0.6, 1.2))
             rescales.append(Rescale(hour * HOUR_S + random.uniform(0, 900), "default", name, wanted))
@@ -279,7 +270,7 @@ def _tiers_quota(seed: int) -> Scene:
     for number, at_s in enumerate(poisson(random, lambda _: 6 / HOUR_S, 300.0, 10.5 * HOUR_S)):
         cpu_m, ratio = random.choice((1000, 2000, 4000)), random.choice((2.0, 3.5))
         task = job(f"try-{number}", cpu_m, cpu_m / 1000 * ratio, random.uniform(8, 70) * MINUTE_S, states=None)
-        arrivals.append(Arrival(at_s, _tier(task, 0)))
+        arrivals.append(Arrival(at_s, with_priority(task, 0)))
     arrivals.append(closing(until_s))
     work = Workload("tiers-quota", in_turn(arrivals), in_turn(rescales), budgets=tuple(budgets))
     return Scene(work, _few_of_each(), startup_s=180.0)
@@ -312,7 +303,7 @@ def aws_gpus() -> Catalogue:
         )
         for name, cores, gib, gpus, card, price in rows
     )
-    plain: list[_Row] = [(f"c6i.{cores}", cores, cores * 2, 0.0425 * cores) for cores in (2, 4, 8, 16)]
+    plain: list[Row] = [(f"c6i.{cores}", cores, cores * 2, 0.0425 * cores) for cores in (2, 4, 8, 16)]
     plain += [(f"m6i.{cores}", cores, cores * 4, 0.048 * cores) for cores in (2, 4, 8, 16)]
     return Catalogue(dear + flavours(plain, (100, 0.8)), billing=Billing(1, 60))
 
@@ -328,7 +319,7 @@ def _inference_night(seed: int) -> Scene:
     """
     random, until_s = Random(f"inference-night/{seed}"), 16 * HOUR_S
     arrivals, scalers, loads, budgets = list[Arrival](), list[HorizontalScaler](), list[Load](), list[Budget]()
-    arrivals.append(Arrival(0.0, service("features", 1000, 6.0, _apart("features")), STATEFUL, 2))
+    arrivals.append(Arrival(0.0, service("features", 1000, 6.0, apart("features")), STATEFUL, 2))
     budgets.append(Budget("default", "features", of_app("features"), 1))
     asks = [with_gpus(service(f"model-{chr(97 + n)}", cpu_m, gib), gpu) for n, (gpu, cpu_m, gib) in enumerate(_MODELS)]
     for number, task in enumerate((service("gateway", 500, 0.8), *asks)):

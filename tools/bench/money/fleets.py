@@ -20,6 +20,7 @@ from tools.bench.money.scenes import (
     MINUTE_S,
     STATEFUL,
     Family,
+    Row,
     Scene,
     closing,
     flavours,
@@ -32,7 +33,6 @@ from tools.bench.money.scenes import (
 )
 
 ARCH = "kubernetes.io/arch"
-_Row = tuple[str, float, float, float]
 _KEPT = (150, 1.0)
 """Of each machine the system keeps 150m and a GiB."""
 
@@ -43,7 +43,7 @@ _KEPT = (150, 1.0)
 def _per_second() -> Catalogue:
     """As Google Cloud has it: billed by the second, a minute at least."""
     sizes = (2, 4, 8, 16)
-    rows: list[_Row] = [(f"e2-{cores}", cores, cores * 4, 0.0335 * cores) for cores in sizes]
+    rows: list[Row] = [(f"e2-{cores}", cores, cores * 4, 0.0335 * cores) for cores in sizes]
     rows += [(f"hc-{cores}", cores, cores, 0.02475 * cores) for cores in sizes[1:]]
     rows += [("hm-4", 4, 32, 0.181), ("hm-8", 8, 64, 0.362)]
     return Catalogue(flavours(rows, _KEPT), billing=Billing(1, 60))
@@ -117,7 +117,7 @@ def _ci_arch(seed: int) -> Scene:
 
 def _eight_cores_cheap() -> Catalogue:
     """By the minute; a machine of eight cores costs less a core than any other."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         ("m.2", 2, 8, 0.12),
         ("m.4", 4, 16, 0.22),
         ("m.8", 8, 32, 0.34),
@@ -167,7 +167,7 @@ def _spark_web(seed: int) -> Scene:
 
 def _near_linear() -> Catalogue:
     """As an OpenStack has it: by core and GiB, by the minute, ten minutes at least."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         (f"{kind}{cores}", cores, cores * ratio, round(0.018 * cores + 0.004 * cores * ratio + 0.004, 4))
         for kind, ratio in (("c", 2), ("g", 4), ("r", 8))
         for cores in (2, 4, 8, 16, 32)

@@ -15,8 +15,9 @@ from htas.config.loader import load_catalogue
 from htas.config.places import config_file
 from htas.experiments.contenders import ACQUISITION_LAG_S
 from htas.experiments.workloads.openb import GPU_MILLI
-from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.constraints import UNCONSTRAINED, Constraints, PodAffinityTerm
 from htas.model.flavours import Catalogue, Flavour
+from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
@@ -25,6 +26,8 @@ from htas.sandbox.workload import Arrival, ControllerKind, Load, Rescale, Task, 
 
 GIB, MINUTE_S, HOUR_S = 2**30, 60.0, 3600.0
 DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET
+Row = tuple[str, float, float, float]
+"""Of a price list: name, cores, GiB, price an hour."""
 _Event = TypeVar("_Event", Arrival, Rescale, Load)
 
 
@@ -56,11 +59,11 @@ def trace_prices() -> Catalogue:
 
 
 def flavours(
-    rows: Iterable[tuple[str, float, float, float]],
+    rows: Iterable[Row],
     kept: tuple[int, float] = (0, 0.0),
     labels: Mapping[str, str] | None = None,
 ) -> tuple[Flavour, ...]:
-    """Name, cores, GiB, price an hour; `kept`: milli-cores and GiB for the system of each."""
+    """Of a price list; `kept`: milli-cores and GiB for the system of each."""
     held = Resources(kept[0], int(kept[1] * GIB), 0, 0)
     return tuple(
         Flavour(
@@ -91,6 +94,15 @@ def service(name: str, cpu_m: int, gib: float, constraints: Constraints = UNCONS
     return Task(name, Resources(cpu_m, int(gib * GIB), 0, 1), labels={"app": name}, constraints=constraints)
 
 
+def limited(task: Task, limit_s: float | None) -> Task:
+    """The same, stating a limit for its run; None: nothing."""
+    return msgspec.structs.replace(task, stated_s=limit_s)
+
+
+def with_priority(task: Task, priority: int) -> Task:
+    return msgspec.structs.replace(task, priority=priority)
+
+
 def with_gpus(task: Task, thousandths: int) -> Task:
     """The same, asking also for so much of a GPU, as the GPU trace counts it."""
     requests = Resources.of({**task.requests.amounts(), GPU_MILLI: thousandths})
@@ -117,6 +129,11 @@ def in_turn(events: Iterable[_Event]) -> tuple[_Event, ...]:
 
 def of_app(name: str) -> LabelSelector:
     return LabelSelector((Requirement("app", Operator.IN, (name,)),))
+
+
+def apart(name: str) -> Constraints:
+    """No two pods of one application on one node."""
+    return Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
 
 
 def closing(at_s: float) -> Arrival:

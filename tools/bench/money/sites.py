@@ -10,14 +10,10 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-import msgspec
-
 from htas.experiments.workloads.openb import GPU_MILLI
-from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.flavours import Billing, Catalogue, Flavour
-from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
-from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Task, Workload
+from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
     GIB,
@@ -25,39 +21,28 @@ from tools.bench.money.scenes import (
     MINUTE_S,
     STATEFUL,
     Family,
+    Row,
     Scene,
+    apart,
     closing,
     flavours,
     in_turn,
     job,
+    limited,
     of_app,
     poisson,
     service,
     unstated,
     with_gpus,
+    with_priority,
 )
-
-_Row = tuple[str, float, float, float]
-
-
-def _apart(name: str) -> Constraints:
-    return Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_app(name)),))
-
-
-def _limited(task: Task, limit_s: float | None) -> Task:
-    return msgspec.structs.replace(task, stated_s=limit_s)
-
-
-def _tier(task: Task, priority: int) -> Task:
-    return msgspec.structs.replace(task, priority=priority)
-
 
 # Uploads: short jobs, 25 s, by the minute.
 
 
 def ionos_like() -> Catalogue:
     """Cores and GiB priced apart, and three cubes at a flat price; by the minute."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         (f"v{cores}-{cores * ratio}", cores, cores * ratio, 0.021 * cores + 0.0048 * cores * ratio)
         for cores in (1, 2, 4, 8, 16)
         for ratio in (2, 4, 8)
@@ -73,7 +58,7 @@ def _uploads(seed: int) -> Scene:
     """
     random, until_s = Random(f"uploads/{seed}"), 7 * HOUR_S
     arrivals, rescales = list[Arrival](), list[Rescale]()
-    arrivals.append(Arrival(0.0, service("queue", 500, 1.5, _apart("queue")), STATEFUL, 3))
+    arrivals.append(Arrival(0.0, service("queue", 500, 1.5, apart("queue")), STATEFUL, 3))
     for number, (name, cpu_m, gib) in enumerate((("front", 300, 0.5), ("upload-api", 500, 0.8), ("feed", 400, 1.2))):
         arrivals.append(Arrival(3.0 + number, service(name, cpu_m, gib), DEPLOYED, 2))
         for tick in range(1, 28):
@@ -84,7 +69,7 @@ def _uploads(seed: int) -> Scene:
         return (0.6 + 3.4 * max(0.0, math.sin(at_s / until_s * math.pi)) ** 2) / MINUTE_S
 
     for number, at_s in enumerate(poisson(random, rate, 120.0, until_s - 900)):
-        arrivals.append(Arrival(at_s, _limited(unstated(f"scan-{number}", 500, 1.0, random.uniform(8, 50)), 60.0)))
+        arrivals.append(Arrival(at_s, limited(unstated(f"scan-{number}", 500, 1.0, random.uniform(8, 50)), 60.0)))
         kind = random.random()
         if kind < 0.45:
             arrivals.append(Arrival(at_s + 1, unstated(f"thumb-{number}", 250, 0.4, random.uniform(4, 25))))
@@ -101,7 +86,7 @@ def _uploads(seed: int) -> Scene:
 
 def vultr_like() -> Catalogue:
     """Regular, high-frequency and optimised instances; any part of an hour is an hour."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         ("vc2-1-2", 1, 2, 0.015),
         ("vc2-2-4", 2, 4, 0.030),
         ("vc2-4-8", 4, 8, 0.060),
@@ -128,7 +113,7 @@ def _queries(seed: int) -> Scene:
     random, until_s = Random(f"queries/{seed}"), 8 * HOUR_S
     arrivals, rescales = list[Arrival](), list[Rescale]()
     arrivals.append(Arrival(0.0, service("coordinator", 1500, 5.0), DEPLOYED, 1))
-    arrivals.append(Arrival(1.0, service("metastore", 500, 2.0, _apart("metastore")), STATEFUL, 2))
+    arrivals.append(Arrival(1.0, service("metastore", 500, 2.0, apart("metastore")), STATEFUL, 2))
     arrivals.append(Arrival(2.0, service("bi", 300, 1.0), DEPLOYED, 2))
     for tick in range(1, 16):
         day = math.sin(tick / 16 * math.pi)
@@ -141,7 +126,7 @@ def _queries(seed: int) -> Scene:
         usual_s, limit_s = random.uniform(10, 110), random.choice((600.0, None))
         for part in range(random.randint(3, 16)):
             runs_s = usual_s * random.uniform(0.7, 1.35)
-            task = _limited(unstated(f"q{number}f-{part}", cpu_m, gib, runs_s), limit_s)
+            task = limited(unstated(f"q{number}f-{part}", cpu_m, gib, runs_s), limit_s)
             arrivals.append(Arrival(at_s + 0.03 * part, task))
     for refresh in range(1, 31):
         for part in range(8):
@@ -161,7 +146,7 @@ def _queries(seed: int) -> Scene:
 
 def university() -> Catalogue:
     """Linear in cores, memory-rich ones by memory, a share for the root disk; whole hours."""
-    rows: list[_Row] = [(f"m3.{n}c", n, 4 * n, 0.022 * n + 0.004) for n in (1, 2, 4, 8, 16, 32)]
+    rows: list[Row] = [(f"m3.{n}c", n, 4 * n, 0.022 * n + 0.004) for n in (1, 2, 4, 8, 16, 32)]
     rows += [(f"c3.{n}c", n, 2 * n, 0.019 * n + 0.004) for n in (2, 4, 8, 16, 32)]
     rows += [(f"r3.{n}c", n, 8 * n, 0.034 * n + 0.004) for n in (2, 4, 8, 16)]
     return Catalogue(flavours(rows, (100, 0.6)), "SU", Billing(3600, 3600))
@@ -186,7 +171,7 @@ def _sweep_arrays(seed: int) -> Scene:
         limit_s = None if states is None else math.ceil(length_s * 1.03 * states / 60) * 60.0
         for part in range(random.choice((80, 120, 160, 240))):
             task = unstated(f"mc{chr(97 + array)}-{part}", cpu_m, gib, length_s * random.uniform(0.97, 1.03))
-            arrivals.append(Arrival(at_s, _limited(task, limit_s)))
+            arrivals.append(Arrival(at_s, limited(task, limit_s)))
     for number, at_s in enumerate(poisson(random, lambda _: 5 / HOUR_S, 300.0, until_s - HOUR_S)):
         cpu_m, gib = random.choice(((1000, 4.0), (4000, 8.0), (8000, 30.0)))
         states = random.choice((1.5, None))
@@ -200,7 +185,7 @@ def _sweep_arrays(seed: int) -> Scene:
 
 def linode_like() -> Catalogue:
     """Shared, dedicated and high-memory plans; any part of an hour is an hour."""
-    rows: list[_Row] = [
+    rows: list[Row] = [
         ("g6-standard-1", 1, 2, 0.018),
         ("g6-standard-2", 2, 4, 0.036),
         ("g6-standard-4", 4, 8, 0.072),
@@ -228,7 +213,7 @@ def _two_coasts(seed: int) -> Scene:
     scalers, loads = list[HorizontalScaler](), list[Load]()
     for number in range(3):
         name = f"store-{chr(97 + number)}"
-        arrivals.append(Arrival(number, service(name, 800, random.choice((3.0, 6.0, 9.0)), _apart(name)), STATEFUL, 3))
+        arrivals.append(Arrival(number, service(name, 800, random.choice((3.0, 6.0, 9.0)), apart(name)), STATEFUL, 3))
         budgets.append(Budget("default", name, of_app(name), 2))
     for number in range(16):
         name, behind_h = f"app-{chr(97 + number)}", 3.0 * (number % 2)
@@ -293,7 +278,7 @@ def graviton() -> Catalogue:
         )
         for name, cores, gib, gpus, price, stock in gpu_rows
     )
-    plain: list[_Row] = [
+    plain: list[Row] = [
         (f"{kind}.{cores}", cores, cores * ratio, price * cores)
         for kind, ratio, price in (("c7g", 2, 0.0363), ("m7g", 4, 0.0408), ("r7g", 8, 0.0536))
         for cores in (2, 4, 8, 16)
@@ -307,7 +292,7 @@ def _sweep(random: Random, number: int, at_s: float) -> Iterator[Arrival]:
     limit_s = None if states is None else math.ceil(usual_s * states / 60) * 60.0
     for part in range(random.randint(10, 36)):
         task = unstated(f"sim{number}x-{part}", cpu_m, gib, usual_s * random.uniform(0.6, 1.4))
-        yield Arrival(at_s + 0.1 * part, _tier(_limited(task, limit_s), 0))
+        yield Arrival(at_s + 0.1 * part, with_priority(limited(task, limit_s), 0))
 
 
 def _robots(seed: int) -> Scene:
@@ -317,27 +302,27 @@ def _robots(seed: int) -> Scene:
     """
     random, until_s = Random(f"robots/{seed}"), 12 * HOUR_S
     arrivals, rescales = list[Arrival](), list[Rescale]()
-    arrivals.append(Arrival(0.0, _tier(service("telemetry", 1000, 4.0, _apart("telemetry")), 1000), STATEFUL, 3))
+    arrivals.append(Arrival(0.0, with_priority(service("telemetry", 1000, 4.0, apart("telemetry")), 1000), STATEFUL, 3))
     for number, (gpu, cpu_m, gib) in enumerate(((250, 800, 1.5), (500, 1500, 3.0), (250, 500, 1.0))):
         name = f"perceive-{chr(97 + number)}"
         task = with_gpus(service(name, cpu_m, gib), gpu)
-        arrivals.append(Arrival(5.0 + number, _tier(task, 500), DEPLOYED, 1))
+        arrivals.append(Arrival(5.0 + number, with_priority(task, 500), DEPLOYED, 1))
         for tick in range(1, 36):
             day = max(0.0, math.sin((tick / 3 - 1) / 10 * math.pi)) * random.uniform(0.8, 1.2)
             rescales.append(Rescale(tick * 1200 + random.uniform(0, 500), "default", name, 1 + round(5 * day)))
     for number in range(5):
         name = f"portal-{chr(97 + number)}"
-        arrivals.append(Arrival(20.0 + number, _tier(service(name, 300, 0.8), 500), DEPLOYED, 2))
+        arrivals.append(Arrival(20.0 + number, with_priority(service(name, 300, 0.8), 500), DEPLOYED, 2))
         for hour in range(1, 12):
             wanted = 2 + round(3 * math.sin(hour / 12 * math.pi) * random.uniform(0.7, 1.2))
             rescales.append(Rescale(hour * HOUR_S + random.uniform(0, 900), "default", name, wanted))
     for number in range(14):
         task = unstated(f"shell-{number}", 2000, 6.0, random.uniform(40, 180) * MINUTE_S)
-        arrivals.append(Arrival(random.uniform(0.5, 8) * HOUR_S, _tier(task, 300)))
+        arrivals.append(Arrival(random.uniform(0.5, 8) * HOUR_S, with_priority(task, 300)))
     for number in range(18):
         runs_s, states = random.uniform(20, 140) * MINUTE_S, random.choice((1.0, 0.4, None))
         task = with_gpus(job(f"train-{number}", 3500, 6.5, runs_s, states=states), 1000)
-        arrivals.append(Arrival(random.uniform(0.5, 9.5) * HOUR_S, _tier(task, 100)))
+        arrivals.append(Arrival(random.uniform(0.5, 9.5) * HOUR_S, with_priority(task, 100)))
     for number, at_s in enumerate(poisson(random, lambda _: 1.8 / HOUR_S, 600.0, 10.5 * HOUR_S)):
         arrivals += _sweep(random, number, at_s)
     arrivals.append(closing(until_s))
