@@ -49,6 +49,7 @@ def write_plan(
     given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
+    machines = [(item.claim, placements.get(item.row, [])) for item in bought.values()]
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
@@ -69,7 +70,7 @@ def write_plan(
             put_off=_put_off(context, promised),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
-            awaited=with_bought(scheduled.came, launch, simulated.waiting, context.policy),
+            awaited=with_bought(scheduled.came, machines, simulated.waiting, context.policy),
         ),
     )
 

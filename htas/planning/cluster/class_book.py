@@ -9,7 +9,7 @@ import msgspec
 
 from htas.model.constraints import Constraints
 from htas.model.packing import PackingAlgorithm
-from htas.model.pods import Pod
+from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
@@ -84,7 +84,7 @@ class ClassBook:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)
         constraints_number = self._constraints.number(constraints)
-        watches, repelled_by = self._counts.matching(pod)
+        watches, repelled_by = self._counts.matching(pod) if self._counts.watches else ((), ())
         holds = self._counts.held_by(pod) if constraints.anti_affinity else ()
         is_ours = pod.scheduler == self._policy.scheduler_name
         run_length = run_length_s(pod, self._policy)
@@ -100,8 +100,8 @@ class ClassBook:
             watches,
             holds,
             repelled_by,
-            assumed := self._assumed(pod),
-            borrows_up_to := self._borrowing.up_to(pod),
+            assumed := self._assumed(pod) if self._is_scoring else (0, 0),
+            borrows_up_to := self._borrowing.up_to(pod) if pod.kind is WorkKind.BATCH else 0,
         )
         found = self._classes.get(key)
         if found is None:
@@ -135,8 +135,6 @@ class ClassBook:
         return found
 
     def _assumed(self, pod: Pod) -> tuple[int, int]:
-        if not self._is_scoring:
-            return 0, 0
         cpu_m, memory_bytes = pod.requests.cpu_m, pod.requests.memory_bytes
         return max(0, pod.scoring_cpu_m - cpu_m), max(0, pod.scoring_memory_bytes - memory_bytes)
 

@@ -99,7 +99,7 @@ def _annotated(view: ClusterView) -> list[list[Pod]]:
     """Running pods that are annotated as a DaemonSet's, by their controller."""
     found: dict[tuple[str, str, str, str], list[Pod]] = defaultdict(list)
     for pod in view.pods:
-        if not pod.is_daemon or pod.owner is None or pod.phase is not Phase.RUNNING or pod.node is None:
+        if pod.node is None or pod.owner is None or pod.phase is not Phase.RUNNING or not pod.is_daemon:
             continue
         if _is_custom(pod.owner.kind):
             found[pod.namespace, pod.owner.kind, pod.owner.name, pod.owner.uid].append(pod)

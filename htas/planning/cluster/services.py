@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Owner, Pod, WorkKind
 from htas.model.snapshot import ClusterView
 
 NEW_WITHIN_S, TELL_OF_MORE = 1200.0, 2
@@ -40,25 +41,29 @@ def new_services(pods: Iterable[Pod], now: float) -> list[Pod]:
     behind a gate and the kubelets' own are none, nor is a service that is leaving.
     """
     first: dict[str, Pod] = {}
+    alone = list[Pod]()
     for pod in pods:
-        if pod.kind is WorkKind.SERVICE and pod.is_work and not pod.twin_of and not pod.gates:
-            service = _deployed_as(pod)
-            oldest = first.setdefault(service, pod)
-            if (pod.created_at, pod.key) < (oldest.created_at, oldest.key):
-                first[service] = pod
-    new = [pod for pod in first.values() if pod.created_at > now - NEW_WITHIN_S and not pod.is_terminating]
-    return sorted(new, key=lambda pod: (pod.created_at, pod.key))
+        if pod.kind is not WorkKind.SERVICE or pod.twin_of or pod.gates or not pod.is_work:
+            continue
+        if pod.owner is None:  # a service of its own
+            alone.append(pod)
+            continue
+        service = _deployed_as(pod, pod.owner)
+        oldest = first.setdefault(service, pod)
+        if oldest is not pod and (pod.created_at, pod.key) < (oldest.created_at, oldest.key):
+            first[service] = pod
+    since = now - NEW_WITHIN_S
+    new = [pod for pod in (*alone, *first.values()) if pod.created_at > since and not pod.is_terminating]
+    return sorted(new, key=attrgetter("created_at"))
 
 
-def _deployed_as(pod: Pod) -> str:
-    """A Deployment over its ReplicaSets, else the controller itself, else the pod alone.
+def _deployed_as(pod: Pod, owner: Owner) -> str:
+    """A Deployment over its ReplicaSets, else the controller itself.
 
     Unlike `Pod.service`: services of one template of another kind, an operator's, come one by one.
     """
-    if pod.owner is None:
-        return pod.key
     is_deployed = pod.template.startswith("Deployment/")
-    return f"{pod.namespace}/{pod.template if is_deployed else f'{pod.owner.kind}/{pod.owner.name}'}"
+    return f"{pod.namespace}/{pod.template if is_deployed else f'{owner.kind}/{owner.name}'}"
 
 
 def keep_coming(services: Iterable[Pod]) -> bool:

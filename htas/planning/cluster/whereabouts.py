@@ -9,7 +9,7 @@ from htas.model.snapshot import ClusterSnapshot
 
 def node_of(pod: Pod, snapshot: ClusterSnapshot) -> str | None:
     """The node that a pod runs on, or that it is being bound to: a bind that no watch has shown yet counts as done."""
-    return pod.node or snapshot.expected_binds.get(pod.key)
+    return pod.node or (snapshot.expected_binds.get(pod.key) if snapshot.expected_binds else None)
 
 
 def is_pending(pod: Pod, node: str | None) -> bool:

@@ -192,13 +192,13 @@ class Fallback:
         Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
         """
         simulated, snapshot, policy = self._opening, self._snapshot, self._policy
-        pods = {pod.key: pod for pod in (*simulated.waiting, *simulated.nominated)}
+        stuck = [item for item in unplaced if item.reason in NOTHING_TO_BUY or item.reason in PASSING]
+        pods = {pod.key: pod for pod in (*simulated.waiting, *simulated.nominated)} if stuck else {}
         since = snapshot.taken_at - policy.fallback.patience_s
         found = [
             (pods[item.pod], item)
-            for item in unplaced
-            if item.pod in pods
-            and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
+            for item in stuck
+            if item.pod in pods and (item.reason in NOTHING_TO_BUY or pods[item.pod].created_at <= since)
         ]
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
         ours = [each for each in ours if self._emptied.hold(each[0])]

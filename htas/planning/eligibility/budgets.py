@@ -141,7 +141,7 @@ def ledger_of(snapshot: ClusterSnapshot, leaving: Iterable[Pod] = ()) -> BudgetL
     `leaving` are those that this plan has decided on beside them.
     """
     moving = {(move.pod, move.source) for move in moves_under_way(snapshot)}
-    pods = [pod for pod in snapshot.cluster.pods if (pod.key, pod.node) in moving]
+    pods = [pod for pod in snapshot.cluster.pods if (pod.key, pod.node) in moving] if moving else []
     return BudgetLedger(snapshot.cluster.budgets, [*pods, *leaving])
 
 

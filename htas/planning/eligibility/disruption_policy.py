@@ -80,13 +80,8 @@ class DisruptionPolicy:
         A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
         preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
         """
-        if not pod.is_work or pod.is_terminating:
-            what = "ends already" if pod.is_terminating else "belongs to its node"
-            return DisruptionTerms(AllowedFor.NOBODY, f"{pod.key} {what}")
-        if pod.twin_of:
-            return DisruptionTerms(AllowedFor.NOBODY, f"{pod.key} has only just come, by a move that is not over")
-        if pod.disruption.get(MAY_MIGRATE) == "false":
-            return DisruptionTerms(AllowedFor.NOBODY, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
+        if (stays := _stays(pod)) is not None:
+            return DisruptionTerms(AllowedFor.NOBODY, stays)
         method = self._methods.method(pod, target) if kind is DisruptionKind.MOVE else MigrationMethod.EVICT
         verdict = self._verdict(pod, method, frozenset())
         if verdict is MOVES:
@@ -100,6 +95,10 @@ class DisruptionPolicy:
             if holding is MOVES
             else DisruptionTerms(AllowedFor.NOBODY, holding.message)
         )
+
+    def may_move(self, pod: Pod) -> bool:
+        """Whether anybody may have a pod moved, as `terms` says; a third of the time, since it does not say why."""
+        return _stays(pod) is None and self._verdict(pod, self._methods.method(pod), frozenset()) is MOVES
 
     def terms_of_victim(self, pod: Pod) -> DisruptionTerms:
         """The terms under which a pod may be preempted, by the policy's `promises`."""
@@ -119,3 +118,14 @@ class DisruptionPolicy:
             if verdict is not None and verdict.blocked not in waived:
                 return verdict
         return MOVES
+
+
+def _stays(pod: Pod) -> str | None:
+    """Why a pod is not disturbed for anybody, whatever it is moved by; None: it may be."""
+    if not pod.is_work or pod.is_terminating:
+        return f"{pod.key} {'ends already' if pod.is_terminating else 'belongs to its node'}"
+    if pod.twin_of:
+        return f"{pod.key} has only just come, by a move that is not over"
+    if pod.disruption.get(MAY_MIGRATE) == "false":
+        return f'{pod.key} opted out with {MAY_MIGRATE}="false"'
+    return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from htas.model.pods import Pod
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import is_served
 from htas.planning.place.context import PlanContext
@@ -22,9 +21,10 @@ class EdgePlacement:
 
     def __init__(self, context: PlanContext) -> None:
         self._situation = context
-        waiting = [pod for pod in context.simulated.waiting if _is_candidate(pod, context.policy.scheduler_name)]
+        waiting, ours = context.simulated.waiting, context.policy.scheduler_name
         self._rows = edge_rows(context.simulated, context.policy) if waiting else ()
-        self._waiting = frozenset(pod.uid for pod in waiting) if self._rows else frozenset[str]()
+        candidates = waiting if self._rows else ()
+        self._waiting = frozenset(pod.uid for pod in candidates if is_served(pod) and pod.scheduler == ours)
         self._where: dict[str, str] = {}
 
     def begin(self) -> None:
@@ -57,7 +57,3 @@ class EdgePlacement:
                 self._where[pod.uid] = sim.table.nodes[row].name
                 placed.add(pod.uid)
         return placed
-
-
-def _is_candidate(pod: Pod, scheduler: str) -> bool:
-    return is_served(pod) and pod.scheduler == scheduler

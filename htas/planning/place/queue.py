@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.class_book import ClassBook
@@ -165,7 +166,7 @@ def bundle(pods: Iterable[Pod], book: ClassBook, overdue: float = -math.inf) -> 
     Those that wait since `overdue` or longer have waited too long.
     """
     classes: dict[int, PodClass] = {}
-    ordered = sorted(pods, key=lambda pod: (pod.created_at, pod.namespace, pod.name))
+    ordered = sorted(pods, key=attrgetter("created_at", "namespace", "name"))
     book.prepare(ordered)
     for pod in ordered:
         cls = book.class_of(pod)

@@ -4,7 +4,7 @@ One short job alone is worth the smallest machine, and so is the next one a seco
 that is the dearest for its size. The paper buys every five minutes (Table 6), and its work waits for more than two of
 them on average; here nobody waits longer than `gatherFor` for company, and only while what is expected to come saves
 more than the waiting is worth (`planning/rental/waiting.py`). As many are expected as came of late, and half a one more
-(`_expected_a_second`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs
+(`Arrivals.a_second`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs
 an hour. Each kind of pods is judged by itself: thirty small jobs do not wait because one of ten hours would.
 """
 
@@ -15,15 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from htas.model.money import price_text
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import PodClass
 from htas.planning.place.demand import Demand
-from htas.planning.provision.look_ahead import is_new_batch
+from htas.planning.provision.arrivals import Arrivals
 from htas.planning.rental.waiting import Company, Prices, company
-
-LATE_S = 120.0
-"""Arrivals are counted over so long where `lookAhead` is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +31,24 @@ class Gathering:
     company: Company
 
 
-def gathering(
-    policy: Policy, demands: Sequence[Demand], pods: Iterable[Pod], prices: Prices, now: float
-) -> list[Gathering]:
+def gathering(policy: Policy, demands: Sequence[Demand], arrivals: Arrivals, prices: Prices) -> list[Gathering]:
     """The batch demands that are not bought for yet, and why.
 
     None once the oldest pod of those that may be bought for has waited so long: then all are bought for together. What
-    nothing may be bought for waits as long by itself. `pods` are those that tell of work to come by when they came.
+    nothing may be bought for waits as long by itself.
     """
     batch = [demand for demand in demands if demand.count and demand.cls.is_ours and demand.cls.kind is WorkKind.BATCH]
     if not batch or policy.gather_s <= 0:
         return []
-    a_second, found = _expected_a_second(pods, policy.look_ahead_s or LATE_S, now), list[Gathering]()
+    found = list[Gathering]()
     for kinds in _deciding_together(batch, prices):
         waiting = (demand.youngest(demand.count) for kind in kinds for demand in kind)
-        waited_s = now - min(pod.created_at for alike in waiting for pod in alike)
+        waited_s = arrivals.now - min(pod.created_at for alike in waiting for pod in alike)
         if waited_s < -policy.gather_s:  # by a clock far ahead of ours: nobody knows how long it has waited
             continue
         left_s = policy.gather_s - max(0.0, waited_s)
         for kind in kinds if left_s > 0 else ():
-            count, coming = sum(demand.count for demand in kind), a_second * left_s
+            count, coming = sum(demand.count for demand in kind), arrivals.a_second * left_s
             worth = company(prices, _middle(kind), policy.value, count=count, coming=coming, for_s=left_s)
             found += [Gathering(demand, worth) for demand in kind] if worth.pays else []
     return found
@@ -95,13 +90,3 @@ def in_words(found: Company, policy: Policy) -> str:
 def _to_a_millionth(nanos: int) -> int:
     """What is less is told to a billionth: who reads 0.00 learns nothing."""
     return nanos if nanos < 1000 else round(nanos, -3)
-
-
-def _expected_a_second(pods: Iterable[Pod], within_s: float, now: float) -> float:
-    """How many jobs are expected a second, by those that came of late but for the last one, which is why it is asked.
-
-    `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen in
-    two minutes does not mean that nobody comes. Billed by the hour, seeds 11 to 15, `n / T` cost 5 % more.
-    """
-    came = sum(is_new_batch(pod) and pod.created_at > now - within_s for pod in pods)
-    return (max(0, came - 1) + 0.5) / within_s

@@ -18,7 +18,7 @@ from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer, fill, order_of
-from htas.planning.provision.cost_efficiency import SAMPLE, Unit, Wanted, score, wanted
+from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, score_of_use
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
@@ -92,6 +92,7 @@ class GreedyProvisioner:
         self._way = way
         self._hold = rental.hold if rental is not None and way is Way.BY_HOLD else None
         self._later: Sequence[Demand] = ()
+        self._all_work, self._at_hand = Trials(), Trials()
         self.has_judged_together = False
         """Whether some machine was judged with work that other parts ask for; see `later_than`."""
 
@@ -103,6 +104,7 @@ class GreedyProvisioner:
         is_together = self._way in (Way.TOGETHER, Way.BY_WORK)
         for number, part in enumerate(parts):
             self._later = later_than(parts[number + 1 :]) if is_together else ()
+            self._all_work, self._at_hand = Trials(), Trials()
             self.has_judged_together |= bool(self._later)
             self._use_what_is_bought(part)
             self._buy_for_part(part)
@@ -175,6 +177,7 @@ class GreedyProvisioner:
         """Undo the last purchase: its pods are left again."""
         batch = self.batches.pop()
         self.allowance.take(batch.offer, -len(batch.rows))
+        self._forget_trials()
         demands = {id(demand.cls): demand for demand in part.demands}
         for cls, row, count in placed_since(self.sim, self._mark).values():
             if row in batch.rows:
@@ -262,7 +265,7 @@ class GreedyProvisioner:
 
     def _is_full(self, rows: range, part: Part) -> bool:
         """Whether machines would have room for none of those left even if they let them in."""
-        room = self.sim.table.free[:, rows.start : rows.stop].max(axis=1)
+        room = self._room(slice(rows.start, rows.stop))
         return not any((demand.cls.requests <= room).all() for demand in part.left)
 
     def _give_back(self, offer: Offer, count: int, part: Part, counts: Sequence[int]) -> None:
@@ -275,6 +278,7 @@ class GreedyProvisioner:
     def _level(self, part: Part) -> None:
         """Place anew those whom machines bought after theirs forbid to stay; some may be without room then."""
         demands = {id(demand.cls): demand for demand in part.demands if demand.cls.constraints.spread}
+        self._forget_trials()
         placed = [each for each in placed_since(self.sim, self._mark).values() if id(each[0]) in demands]
         for cls, count in take_off(self.sim, placed):
             demands[id(cls)].count += count
@@ -282,16 +286,22 @@ class GreedyProvisioner:
             self._use_what_is_bought(part)
             self._use_what_opened(part)
 
+    def _forget_trials(self) -> None:
+        for trials in (self._all_work, self._at_hand):
+            trials.forget()
+
     def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
         """The best score; then what lasts, the lower price, the emptier zone, the name. See AS_GOOD for work to come.
 
         Offers are looked at from the highest score they could have down to where none could be as good any more: of
         2,000 flavours a trial fills a few dozen.
         """
-        total, left = part.total, [*left, *self._later]
+        total, at_most, left = part.total, part.waiting, [*left, *self._later]
         most = self._most_score(part, left, total)
-        all_work, waiting = wanted(left), [demand for demand in left if not demand.is_expected]
-        at_hand = all_work if len(waiting) == len(left) else wanted(waiting)
+        waiting = [demand for demand in left if not demand.is_expected]
+        self._all_work.of(left)
+        self._at_hand.of(waiting)
+        is_more_to_come = len(waiting) < len(left)
         scores: dict[tuple[str, str], tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0
@@ -304,7 +314,8 @@ class GreedyProvisioner:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                scores[kind] = self._scores(offer, all_work, at_hand, _coverage(offer, total, allowed))
+                coverage = 1.0 if allowed >= at_most else _coverage(offer, total, allowed)
+                scores[kind] = self._scores(offer, coverage, is_more_to_come=is_more_to_come)
             if scores[kind][1] > 0:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
@@ -325,12 +336,10 @@ class GreedyProvisioner:
         ]
         return part.offers[min(ranks)[-1]] if ranks else None
 
-    def _scores(
-        self, offer: Offer, all_work: Sequence[Wanted], at_hand: Sequence[Wanted], coverage: float
-    ) -> tuple[float, float]:
+    def _scores(self, offer: Offer, coverage: float, *, is_more_to_come: bool) -> tuple[float, float]:
         """The scores of a machine with the work that waits, and with that and what is still to come."""
-        ever = score(offer, all_work, self._unit)
-        now = ever if at_hand is all_work else score(offer, at_hand, self._unit)
+        ever = score_of_use(offer, self._all_work.use(offer), self._unit)
+        now = score_of_use(offer, self._at_hand.use(offer), self._unit) if is_more_to_come else ever
         return now * coverage, max(ever, self.worth(offer) if ever else 0.0) * coverage
 
     def _zone(self, offer: Offer) -> tuple[int, str]:
@@ -367,15 +376,23 @@ class GreedyProvisioner:
         requests, counts = part.columns()
         total, start = 0, 0
         while start < len(counts):
-            room = self.sim.table.free[:, rows].max(axis=1)
+            room = self._room(rows)
             hopeful = np.flatnonzero((requests[start:] <= room).all(axis=1) & (counts[start:] > 0))[:CHUNK] + start
             for i in hopeful.tolist():
                 demand = part.demands[i]
+                if (requests[i] > room).any():  # those before it have taken the room
+                    continue
                 placed = fill(self.sim, demand.cls, demand.count, rows, order)
                 demand.count -= placed
                 total += placed
+                room = self._room(rows) if placed else room
             start = int(hopeful[-1]) + 1 if len(hopeful) else len(counts)
         return total
+
+    def _room(self, rows: slice) -> Ints:
+        """The most that any machine has left, of each resource."""
+        room: Ints = self.sim.table.free[:, rows].max(axis=1)
+        return room
 
 
 def _is_alike(offer: Offer, other: Offer) -> bool:

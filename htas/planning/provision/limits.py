@@ -27,6 +27,10 @@ class Bound:
     what: str
 
 
+NO_LIMITS = Limits()
+UNBOUNDED = Bound(UNLIMITED, Unplaced.LIMIT_REACHED, "")
+
+
 @dataclass(slots=True)
 class _Used:
     """What is owned within one scope, machines on their way counted."""
@@ -59,6 +63,9 @@ class Allowance:
         self._bought = _Used()
         self._flavours: Counter[str] = Counter()
         self._zones: Counter[tuple[str, str | None]] = Counter()
+        granted = self._headroom.instances, self._headroom.cpu_m, self._headroom.memory_bytes
+        problems = self._cloud_problem or self._store_problem or self._backoffs
+        self._has_room_for_all = granted == (None, None, None) and policy.limits == NO_LIMITS and not problems
         for group, flavour, zone in owned_machines(policy, snapshot):
             self._count(group, flavour, zone)
         for claim in snapshot.claims:
@@ -89,12 +96,14 @@ class Allowance:
 
     def bound(self, offer: Offer) -> Bound:
         """The tightest bound on buying more of an offer."""
+        if self._has_room_for_all and offer.flavour.stock is None and offer.group.limits == NO_LIMITS:
+            return UNBOUNDED  # as nearly always: asked for every offer before every purchase
         bounds = [
             *_within(offer.group.limits, self._groups[offer.group.name], offer, f"group {offer.group.name}"),
             *_within(self._policy.limits, self._cluster, offer, "the cluster"),
             *self._cloud(offer),
         ]
-        return min(bounds, key=lambda bound: bound.count, default=Bound(UNLIMITED, Unplaced.LIMIT_REACHED, ""))
+        return min(bounds, key=lambda bound: bound.count, default=UNBOUNDED)
 
     def rows(self) -> list[tuple[Callable[[Offer], int], int]]:
         """(what a machine of an offer uses, what is left) of every limit, stock and quota on more than one machine."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
@@ -23,11 +24,11 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
+from htas.planning.provision.arrivals import PARTS, Arrivals
 from htas.planning.provision.batch import Wait, waiting_for_room
 
 SHORT = 0.5
 """The share of the work expected that may be without room before machines are bought for it alone."""
-PARTS = 4
 EXPECTED = 0.5
 """The share of it that is expected: of what comes while a machine does, half has come when half of that time is over.
 
@@ -54,7 +55,7 @@ def look_ahead(
     book: ClassBook,
     placer: Placer,
     policy: Policy,
-    pods: Iterable[Pod],
+    arrivals: Arrivals,
     running: Mapping[int, Sequence[Pod]],
     demands: Sequence[Demand],
 ) -> Ahead:
@@ -62,7 +63,7 @@ def look_ahead(
 
     What does not exist yet must not keep room from what waits: nobody is evicted, or left waiting, for expected work.
     """
-    expected = expected_work(book, policy, [pod for pod in pods if _could_run(pod, policy, sim)], sim.now)
+    expected = _expected(book, arrivals, [pod for pod in arrivals.late if _could_run(pod, policy, sim)])
     with sim.fork():
         _end_what_ends(sim, book, policy, running)
         waits = waiting_for_room(sim, placer, policy, demands)
@@ -77,31 +78,20 @@ def look_ahead(
     return Ahead(tuple(waits), tuple(short), missing > SHORT * all_of_it, kept)
 
 
-def expected_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float) -> list[Demand]:
-    """The youngest batch pods, as many as come steadily in `look_ahead_s`; longest first.
+def _expected(book: ClassBook, arrivals: Arrivals, late: Sequence[Pod]) -> list[Demand]:
+    """The youngest batch pods, as many as come steadily; longest first.
 
     In 120 s came 3, 2, 0 and 4 in each 30 s: the last but one is 2, which would be eight in all, so four are expected.
-    Of 0, 0, 0 and 1,000 none.
     They are of classes of their own, whose pods nobody has.
     """
-    window = policy.look_ahead_s
-    late = [pod for pod in pods if pod.created_at > now - window and is_new_batch(pod)]
-    late.sort(key=lambda pod: (-pod.created_at, pod.key))
+    count = int(EXPECTED * PARTS * arrivals.steady_part(late))
     demands: dict[int, Demand] = {}
-    for pod in late[: int(EXPECTED * PARTS * steady_part(late, window, now))]:
+    for pod in nsmallest(count, late, key=lambda pod: (-pod.created_at, pod.key)):
         cls = book.class_of(pod)
         if id(cls) not in demands:
             demands[id(cls)] = Demand(replace(cls, pods=[]), 0, is_expected=True)
         demands[id(cls)].count += 1
     return sorted(demands.values(), key=lambda demand: (-demand.cls.run_length_s, demand.cls.example.key))
-
-
-def steady_part(late: Iterable[Pod], window: float, now: float) -> int:
-    """How many pods count for each of the parts of a window: as many as came in the last but one by their number."""
-    parts = [0] * PARTS
-    for pod in late:
-        parts[min(PARTS - 1, max(0, int((now - pod.created_at) / window * PARTS)))] += 1
-    return sorted(parts)[1]
 
 
 def _could_run(pod: Pod, policy: Policy, sim: Simulation) -> bool:
@@ -117,11 +107,6 @@ def _could_run(pod: Pod, policy: Policy, sim: Simulation) -> bool:
     if pod.node is not None:
         return pod.node in sim.table.row_of
     return pod.is_placed_by(policy.scheduler_name)
-
-
-def is_new_batch(pod: Pod) -> bool:
-    """Whether a pod is batch work that has come, and not a copy of a pod that is being moved."""
-    return pod.kind is WorkKind.BATCH and not pod.is_daemon and not pod.twin_of
 
 
 def _end_what_ends(sim: Simulation, book: ClassBook, policy: Policy, running: Mapping[int, Sequence[Pod]]) -> None:

@@ -21,7 +21,6 @@ from htas.model.constraints import UNCONSTRAINED, Constraints
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import AwaitedMachine
 from htas.planning.cluster.feasibility.resources import fits
@@ -69,13 +68,13 @@ def leave_out(context: PlanContext, demands: Sequence[Demand], came: CameOf) -> 
 
 
 def with_bought(
-    came: CameOf, launches: Iterable[Launch], waiting: Iterable[Pod], policy: Policy
+    came: CameOf, bought: Iterable[tuple[str, Iterable[Pod]]], waiting: Iterable[Pod], policy: Policy
 ) -> dict[str, AwaitedMachine]:
-    """What came of machines, and what is bought now: for the next plan."""
+    """What came of machines, and what is bought now (claims, each with its pods): for the next plan."""
     found, owner_of = dict(came.awaited), Owners(policy).of
-    bought = {pod: launch.claim for launch in launches for pod in launch.pods}
-    for pod in waiting:
-        if (claim := bought.get(pod.key)) is None:
+    claims = {id(pod): claim for claim, pods in bought for pod in pods}
+    for pod in waiting if claims else ():
+        if (claim := claims.get(id(pod))) is None:
             continue
         owner = owner_of(pod)
         known = found.get(owner)
@@ -111,7 +110,7 @@ class Owners:
         return f"{pod.service or pod.key} {self._mark(pod.constraints)}"
 
     def _mark(self, constraints: Constraints) -> str:
-        if constraints == UNCONSTRAINED:
+        if constraints is UNCONSTRAINED or constraints == UNCONSTRAINED:
             return self._of_any
         return f"{crc32(msgspec.json.encode(constraints), self._groups):08x}"
 

@@ -193,11 +193,11 @@ def _machines(
     sim: Simulation, provisioner: GreedyProvisioner, mark: int
 ) -> tuple[list[FilledMachine], list[Assignment]]:
     """The machines with their contents, and what found room on nodes that were there once machines were bought."""
-    machines = {row: FilledMachine(batch.offer, row, []) for batch in provisioner.batches for row in batch.rows}
+    machines = {row: FilledMachine(batch.offer, row) for batch in provisioner.batches for row in batch.rows}
     elsewhere: list[Assignment] = []
     for cls, row, count in placed_since(sim, mark).values():
         if row in machines:
-            machines[row].contents.append((cls, count))
+            machines[row].add(cls, count)
         else:
             elsewhere.append((cls, row, count))
     return list(machines.values()), elsewhere

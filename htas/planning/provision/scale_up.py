@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.closed_nodes import ClosedNodes
 from htas.planning.cluster.feasibility.message import summary
 from htas.planning.cluster.many_classes import diagnose_each, may_have_room
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
+from htas.planning.provision.arrivals import Arrivals
 from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import gathering
 from htas.planning.provision.gathering import in_words as in_company
@@ -45,18 +45,19 @@ def buy(
 ) -> ScaleUp:
     """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing."""
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
-    ahead = _ahead(context, demands)
+    arrivals = Arrivals.of(snapshot, policy, context.now)
+    ahead = _ahead(context, arrivals, demands)
     scale_up = ScaleUp(kept=ahead.kept)
     if not is_due:
         scale_up.unplaced = _not_due(context, demands, lengthening)
         return scale_up
     scale_up.unplaced = _patient(context, ahead)
     if not ahead.is_worth_buying:
-        scale_up.unplaced += _gathering(context, demands, lengthening)
+        scale_up.unplaced += _gathering(context, arrivals, demands, lengthening)
     there = simulated.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
-    steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else NOT_STEADY
+    steady = steady_work(simulated.book, policy, arrivals) if has_need else NOT_STEADY
     scale_up.is_for_more = bool(ahead_of_need or steady)
     closed = ClosedNodes(simulated)
     scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)
@@ -70,18 +71,13 @@ def buy(
     return scale_up
 
 
-def _ahead(context: PlanContext, demands: Sequence[Demand]) -> Ahead:
+def _ahead(context: PlanContext, arrivals: Arrivals, demands: Sequence[Demand]) -> Ahead:
     """What room is about to free, and what work is about to come."""
     simulated, policy = context.simulated, context.policy
     sim, book, placer, running = simulated.sim, simulated.book, context.placer, simulated.running
     if policy.look_ahead_s > 0:
-        return look_ahead(sim, book, placer, policy, _telling(context.snapshot), running, demands)
+        return look_ahead(sim, book, placer, policy, arrivals, running, demands)
     return Ahead(tuple(wait_for_zero_bin(sim, book, placer, policy, running, demands)))
-
-
-def _telling(snapshot: ClusterSnapshot) -> tuple[Pod, ...]:
-    """The pods that tell of work to come by when they came."""
-    return snapshot.cluster.pods if snapshot.expects_more else ()
 
 
 def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
@@ -96,13 +92,15 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
     return told
 
 
-def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
+def _gathering(
+    context: PlanContext, arrivals: Arrivals, demands: Sequence[Demand], lengthening: Lengthening | None
+) -> list[UnplacedPod]:
     """Take those that wait for company out of their demands; they are told so. Where nothing more comes nobody does."""
     policy, told = context.policy, list[UnplacedPod]()
     if not context.snapshot.expects_more or not any(demand.count for demand in demands):  # as in most cycles
         return told
-    telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
-    found = gathering(policy, demands, telling, prices, context.now)
+    prices = OwnMachine(context.simulated.sim, context.snapshot, policy)
+    found = gathering(policy, demands, arrivals, prices)
     batch, messages = [each.demand for each in found], [in_company(each.company, policy) for each in found]
     refusals = diagnose_each(context.simulated.sim, [demand.cls for demand in batch])
     told = _waiting(context, batch, lengthening, Unplaced.GATHERING, messages, refusals)

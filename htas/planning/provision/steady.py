@@ -29,8 +29,8 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import keep_coming, new_services
 from htas.planning.place.demand import Demand
-from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score, score_of_use, wanted
-from htas.planning.provision.look_ahead import is_new_batch, steady_part
+from htas.planning.provision.arrivals import Arrivals
+from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, score_of_use
 from htas.planning.provision.offers import Offer
 
 ENOUGH_TO_TELL = 8
@@ -62,7 +62,7 @@ NOT_STEADY = Steady()
 """Nothing comes steadily: what waits is all there is."""
 
 
-def steady_work(book: ClassBook, policy: Policy, pods: Sequence[Pod], now: float) -> Steady:
+def steady_work(book: ClassBook, policy: Policy, arrivals: Arrivals) -> Steady:
     """The batch work of late and the new services that come steadily.
 
     Nothing without `lookAhead`: then machines are bought for the work that waits, as in the paper (Algorithm 3).
@@ -70,18 +70,17 @@ def steady_work(book: ClassBook, policy: Policy, pods: Sequence[Pod], now: float
     within_s = policy.look_ahead_s
     if within_s <= 0:
         return NOT_STEADY
-    late = [pod for pod in pods if is_new_batch(pod) and pod.created_at > now - within_s]
-    found = new_services(pods, now)
-    found = found if keep_coming(found) else []
-    if steady_part(late, within_s, now):
-        found = [*late, *found]
+    found = new_services(arrivals.pods, arrivals.now)
+    found = sorted(found, key=lambda pod: (pod.created_at, pod.key)) if keep_coming(found) else []
+    if arrivals.steady_part(arrivals.late):
+        found = [*arrivals.late, *found]
     if not found:
         return NOT_STEADY
     of_pods = [book.class_of(pod) for pod in found]
     classes, counts = {id(cls): cls for cls in of_pods}, Counter(map(id, of_pods))
     ordered = sorted(classes.values(), key=lambda cls: (-cls.size[0], -cls.size[1], cls.example.key))
     at_once = tuple(Demand(cls, _at_once(cls, counts[id(cls)], within_s)) for cls in ordered)
-    batch = [pod for pod in pods if is_new_batch(pod) and _takes_room(pod, policy)]
+    batch = [pod for pod in arrivals.batch if _takes_room(pod, policy)]
     recent = sorted(batch, key=lambda pod: (pod.created_at, pod.key))[-SAMPLE:]
     return Steady(at_once, tuple(map(book.class_of, recent)) if len(recent) >= ENOUGH_TO_TELL else ())
 
@@ -121,4 +120,7 @@ def worth_in_turn(offer: Offer, steady: Steady, unit: Unit) -> float:
 
 def worth_when_full(offer: Offer, steady: Sequence[Demand], unit: Unit) -> float:
     """The score of a machine with the steady work that will run at one time; 0 where it takes none of that."""
-    return score(offer, wanted([demand for demand in steady if offer.could_hold(demand.cls)]), unit) if steady else 0.0
+    if not steady:
+        return 0.0
+    held = [demand for demand in steady if offer.could_hold(demand.cls)]
+    return score_of_use(offer, Trials().of(held).use(offer), unit)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
-from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.placing import BestFit, Placer, fill
 from htas.planning.provision.levelling import may_stay
@@ -26,16 +25,30 @@ Assignment = tuple[PodClass, int, int]
 """Pods of a class on a row: how many."""
 
 
-@dataclass(slots=True)
 class FilledMachine:
     """One machine of a purchase, with what it would hold."""
 
-    offer: Offer
-    row: int
-    contents: list[tuple[PodClass, int]]
+    def __init__(self, offer: Offer, row: int) -> None:
+        self.offer = offer
+        self.row = row
+        self.empty()
 
-    def used(self) -> Ints:
-        return self.offer.used_by(self.contents)
+    def empty(self) -> None:
+        self.contents: list[tuple[PodClass, int]] = []
+        self.used: Ints = np.zeros(len(self.offer.free), dtype=np.int64)
+        """What they ask for together."""
+
+    def add(self, cls: PodClass, count: int) -> None:
+        self.used = self.used + cls.requests * count
+        for i, (other, n) in enumerate(self.contents):
+            if other is cls:
+                self.contents[i] = cls, n + count
+                return
+        self.contents.append((cls, count))
+
+    def shape(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Equal of machines of one offer that hold as many of each class."""
+        return id(self.offer), tuple(sorted((id(cls), count) for cls, count in self.contents))
 
 
 def drop_superfluous(
@@ -61,19 +74,19 @@ def drop_superfluous(
     spare = sim.table.free[:, rows].sum(axis=1)
     hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
     for machine in sorted(machines, key=_least_worth):
-        used, own = machine.used(), sim.table.free[:, machine.row].copy()
-        shape = id(machine.offer), tuple(sorted((id(cls), count) for cls, count in machine.contents))
+        used, own = machine.used, sim.table.free[:, machine.row].copy()
+        shape = machine.shape()
         if shape in hopeless or ((used > spare - own).any() and not any(map(_may_be_let_in, machine.contents))):
             continue
         moved = _rehouse(sim, machine, machines, elsewhere, placer, rental)
         if moved is None:
             hopeless.add(shape)
             continue
-        machine.contents = []
+        machine.empty()
         spare = spare - own - used
         for cls, row, count in moved:
             if row in by_row:
-                _add(by_row[row].contents, cls, count)
+                by_row[row].add(cls, count)
             else:
                 elsewhere.append((cls, row, count))
                 spare = spare + cls.requests * count
@@ -87,8 +100,8 @@ def _may_be_let_in(content: tuple[PodClass, int]) -> bool:
 
 
 def _least_worth(machine: FilledMachine) -> tuple[float, int, int]:
-    capacity = np.maximum(machine.offer.free[:2], 1)
-    filled = float((machine.used()[:2] / capacity).max())
+    free, used = machine.offer.free, machine.used
+    filled = max(float(used.item(row)) / float(max(free.item(row), 1)) for row in (CPU_ROW, MEMORY_ROW))
     return filled, -machine.offer.price, machine.row
 
 
@@ -163,14 +176,6 @@ def _still_spread(
     )
 
 
-def _add(contents: list[tuple[PodClass, int]], cls: PodClass, count: int) -> None:
-    for i, (other, n) in enumerate(contents):
-        if other is cls:
-            contents[i] = cls, n + count
-            return
-    contents.append((cls, count))
-
-
 def right_size(
     sim: Simulation,
     machines: Sequence[FilledMachine],
@@ -183,18 +188,31 @@ def right_size(
     `worth` is an offer's score once more work has filled it: none much worse is taken, for what it saves now is lost
     with the next pods.
     """
+    cheaper: dict[tuple[int, tuple[tuple[int, int], ...]], list[Offer]] = {}
     for machine in machines:
-        if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
+        if not machine.contents:
             continue
-        least, used = NEARLY_AS_GOOD * worth(machine.offer), machine.used()
+        shape = machine.shape()
+        if shape not in cheaper:
+            cheaper[shape] = _cheaper(sim, machine, offers, worth)
         allowance.take(machine.offer, -1)
-        for offer in offers:
-            if offer.price >= machine.offer.price:
-                break
-            if worth(offer) >= least and _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
-                machine.offer = offer
-                break
+        machine.offer = next((offer for offer in cheaper[shape] if allowance.bound(offer).count > 0), machine.offer)
         allowance.take(machine.offer, 1)
+
+
+def _cheaper(
+    sim: Simulation, machine: FilledMachine, offers: Sequence[Offer], worth: Callable[[Offer], float]
+) -> list[Offer]:
+    """The cheaper offers that would do as well for a machine, the cheapest first."""
+    if any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
+        return []
+    least, found = NEARLY_AS_GOOD * worth(machine.offer), list[Offer]()
+    for offer in offers:
+        if offer.price >= machine.offer.price:
+            break
+        if worth(offer) >= least and _could_replace(offer, machine):
+            found.append(offer)
+    return found
 
 
 def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
@@ -208,6 +226,6 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 
-def _could_replace(offer: Offer, machine: FilledMachine, used: Ints) -> bool:
+def _could_replace(offer: Offer, machine: FilledMachine) -> bool:
     is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
-    return is_alike and offer.could_hold_all(machine.contents, used)
+    return is_alike and offer.could_hold_all(machine.contents, machine.used)

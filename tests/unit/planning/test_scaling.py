@@ -238,7 +238,9 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     rows = sim.add_nodes([offer.node(policy, name) for name in ("one", "other")])
     for row in rows:
         sim.place(cls, row)
-    machines = [FilledMachine(offer, row, [(cls, 1)]) for row in rows]
+    machines = [FilledMachine(offer, row) for row in rows]
+    for machine in machines:
+        machine.add(cls, 1)
     drop_superfluous(sim, machines, [], allowance, Placer(policy, simulated.pools), ExpectedRental(policy, [cls]))
     assert sorted(len(machine.contents) for machine in machines) == [0, 1]
     assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)

@@ -148,7 +148,7 @@ class RoomSearch:
             return False
         if self._is_guess(pod, self._methods.method(pod)):
             return False
-        if self._terms.terms(pod, DisruptionKind.MOVE).allowed_for is not AllowedFor.ANYBODY:
+        if not self._terms.may_move(pod):
             return False
         return self.ledger.refusal(pod) is None
 
