@@ -180,10 +180,11 @@ def _given(
         if row in bought:
             continue
         name = nodes[row].name
+        if name in simulated.coming:
+            given += [hold(pod.key, name, HoldReason.MACHINE_COMING) for pod in pods]
+            continue
         for pod in pods:
-            if name in simulated.coming:
-                given.append(hold(pod.key, name, HoldReason.MACHINE_COMING))
-            elif pod.key not in placed_at_first:
+            if pod.key not in placed_at_first:
                 given.append(hold(pod.key, name, HoldReason.PURCHASE_FIRST))
             elif _awaits_driver(context, pod, name):
                 given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))

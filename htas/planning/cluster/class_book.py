@@ -49,6 +49,7 @@ class ClassBook:
         self._vectors: dict[int, Ints] = {}
         self._classes: dict[tuple[object, ...], PodClass] = {}
         self._by_id: dict[int, PodClass] = {}
+        self._alike: dict[tuple[object, ...], PodClass] = {}
         self._kept: list[Pod] = []
         self._borrowing = Borrowing(policy)
         self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
@@ -81,10 +82,24 @@ class ClassBook:
         return sorted(each for each in both if self._counts.topology_key(each) == topology_key)
 
     def _found(self, pod: Pod) -> PodClass:
+        """The class of a pod; of one that shares what tells classes apart with another, by that alone.
+
+        Pods of a template share their parts, as they were read; where labels or annotations count they are looked at.
+        """
+        if self._counts.watches or self._is_scoring or pod.disruption:
+            return self._sorted_in(pod)
+        parts = id(pod.requests), id(pod.constraints)
+        alike = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
+        found = self._alike.get(alike)
+        if found is None:
+            found = self._alike[alike] = self._sorted_in(pod)
+        return found
+
+    def _sorted_in(self, pod: Pod) -> PodClass:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)
         constraints_number = self._constraints.number(constraints)
-        watches, repelled_by = self._counts.matching(pod) if self._counts.watches else ((), ())
+        watches, repelled_by = self._counts.matching(pod)
         holds = self._counts.held_by(pod) if constraints.anti_affinity else ()
         is_ours = pod.scheduler == self._policy.scheduler_name
         run_length = run_length_s(pod, self._policy)

@@ -211,11 +211,11 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif daemon_sets.is_of_daemon_set(pod) and not pod.is_terminating:
+        elif (is_daemon := pod.is_daemon) and daemon_sets.is_of_daemon_set(pod) and not pod.is_terminating:
             pinned = table.row_of.get(daemon_sets.pinned_to(pod) or "")
             if pinned is not None and daemon_sets.asks_what_its_template_asks(pod, templates):
                 placed.append((pod, pinned))
-        elif pod.is_terminating or pod.is_mirror or (pod.is_daemon and pod.scheduler != policy.scheduler_name):
+        elif pod.is_terminating or pod.is_mirror or (is_daemon and pod.scheduler != policy.scheduler_name):
             continue
         elif pod.gates:
             gated.append(pod)

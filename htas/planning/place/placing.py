@@ -213,6 +213,11 @@ def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
 def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, here: Ints, order: Order) -> int:
     if not len(here):
         return 0
+    if len(here) == 1:
+        row = int(here[0])
+        count = min(count, int(how_many(sim.table.free[:, row : row + 1], cls)[0]))
+        sim.place(cls, row, count)
+        return count
     if len(here) > 1:
         here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
     capacity = how_many(sim.table.free[:, here], cls)

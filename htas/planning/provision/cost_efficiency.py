@@ -46,9 +46,11 @@ class _Wanted(NamedTuple):
     """What pods of a demand ask for, taken apart once for all offers that are tried: row of the axis, amount."""
 
     demand: Demand
+    cpu_m: int
+    memory_bytes: int
     amounts: tuple[tuple[int, int], ...]
-    most: int
-    """How many a machine may take of them: as many as there are, or as may share a node."""
+    per_node: int | None
+    """How many may share a node; None: any number."""
 
 
 class _Filling(NamedTuple):
@@ -63,23 +65,29 @@ class Trials:
     Of many demands every n-th is looked at, and stands for its neighbours.
 
     A filling is remembered, and holds while all that it took is still there. With less of the others it is the same,
-    since a machine took none of them for want of room. Of 413 purchases in a row for 51,000 pods of 200 kinds that spares seven trials of eight.
-    Whoever raises a demand's count begins anew.
+    since a machine took none of them for want of room. Of 413 purchases in a row for 51,000 pods of 200 kinds that
+    spares seven trials of eight. Whoever raises a demand's count begins anew.
     """
 
     def __init__(self) -> None:
         self._demands: Sequence[Demand] = ()
+        self._step = 1
         self._work: list[_Wanted] | None = None
-        self._amounts: dict[int, tuple[tuple[int, int], ...]] = {}
         self._filled: dict[int, _Filling] = {}
 
     def of(self, demands: Sequence[Demand]) -> Trials:
         """The same with demands as they are now; none has grown, or come to be among them."""
-        self._demands, self._work = demands, None
+        step = max(1, -(-len(demands) // SAMPLE))
+        if step > 1 or self._step > 1 or 2 * len(demands) < len(self._demands):
+            self._work = None  # else those that are no longer among them have nothing left, and take nothing
+        if self._work is None:
+            self._demands, self._step = demands, step
         return self
 
     def forget(self) -> None:
+        """Some demands may have grown."""
         self._filled.clear()
+        self._demands, self._work = (), None
 
     def use(self, offer: Offer) -> list[int]:
         """What the demands would use of one machine, by resource."""
@@ -87,31 +95,28 @@ class Trials:
         if known is not None and all(demand.count >= count for demand, count in known.taken):
             return known.used
         if self._work is None:
-            self._work = self._taken_apart()
-        filling = _filled(offer, self._work)
-        if len(self._demands) <= SAMPLE:
+            self._work = [_taken_apart(demand) for demand in self._demands[:: self._step]]
+        filling = _filled(offer, self._work, self._step)
+        if self._step == 1:
             self._filled[id(offer)] = filling
         return filling.used
 
-    def _taken_apart(self) -> list[_Wanted]:
-        step = max(1, -(-len(self._demands) // SAMPLE))
-        found = list[_Wanted]()
-        for demand in self._demands[::step]:
-            cls = demand.cls
-            amounts = self._amounts.get(id(cls))
-            if amounts is None:
-                requests = cls.requests.tolist()
-                amounts = self._amounts[id(cls)] = tuple((row, requests[row]) for row in cls.needs)
-            count = demand.count * step
-            found.append(_Wanted(demand, amounts, min(count, cls.most_per_node or count)))
-        return found
+
+def _taken_apart(demand: Demand) -> _Wanted:
+    cls, requests = demand.cls, demand.cls.requests.tolist()
+    amounts = tuple((row, requests[row]) for row in cls.needs)
+    return _Wanted(demand, requests[CPU_ROW], requests[MEMORY_ROW], amounts, cls.most_per_node)
 
 
-def _filled(offer: Offer, work: Sequence[_Wanted]) -> _Filling:
+def _filled(offer: Offer, work: Sequence[_Wanted], step: int) -> _Filling:
     room = offer.free.tolist()
     filling = _Filling([0] * len(room), [])
-    for demand, amounts, most in work:
-        count = most
+    for demand, cpu_m, memory_bytes, amounts, per_node in work:
+        if cpu_m > room[CPU_ROW] or memory_bytes > room[MEMORY_ROW]:  # as most, once the first have been put on it
+            continue
+        count = demand.count * step
+        if per_node is not None:
+            count = min(count, per_node)
         for row, amount in amounts:
             if room[row] < amount * count:
                 count = room[row] // amount

@@ -66,19 +66,19 @@ class Allowance:
         granted = self._headroom.instances, self._headroom.cpu_m, self._headroom.memory_bytes
         problems = self._cloud_problem or self._store_problem or self._backoffs
         self._has_room_for_all = granted == (None, None, None) and policy.limits == NO_LIMITS and not problems
-        for group, flavour, zone in owned_machines(policy, snapshot):
-            self._count(group, flavour, zone)
+        for (group, flavour, zone), count in Counter(owned_machines(policy, snapshot)).items():
+            self._count(group, flavour, zone, count)
         for claim in snapshot.claims:
             if claim.state is ClaimState.WANTED and claim.instance is None:  # in nobody's quota yet, but soon
                 self._bought.add(policy.catalogue.named(claim.flavour))
 
-    def _count(self, group: str, flavour_name: str, zone: str | None) -> None:
+    def _count(self, group: str, flavour_name: str, zone: str | None, count: int) -> None:
         flavour = self._policy.catalogue.named(flavour_name)
-        self._flavours[flavour_name] += 1
-        self._zones[group, zone] += 1
-        self._cluster.add(flavour)
+        self._flavours[flavour_name] += count
+        self._zones[group, zone] += count
+        self._cluster.add(flavour, count)
         if group in self._groups:
-            self._groups[group].add(flavour)
+            self._groups[group].add(flavour, count)
 
     def nodes_of(self, group: str) -> int:
         """Machines of a group, those on their way and those bought here included."""

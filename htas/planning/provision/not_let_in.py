@@ -72,16 +72,15 @@ def with_bought(
 ) -> dict[str, AwaitedMachine]:
     """What came of machines, and what is bought now (claims, each with its pods): for the next plan."""
     found, owner_of = dict(came.awaited), Owners(policy).of
-    claims = {id(pod): claim for claim, pods in bought for pod in pods}
-    for pod in waiting if claims else ():
-        if (claim := claims.get(id(pod))) is None:
+    machines = [(AwaitedMachine((claim,)), pods) for claim, pods in bought]
+    awaits = {id(pod): machine for machine, pods in machines for pod in pods}
+    for pod in waiting if awaits else ():
+        if (machine := awaits.get(id(pod))) is None:
             continue
         owner = owner_of(pod)
-        known = found.get(owner)
-        if known is None:
-            found[owner] = AwaitedMachine((claim,))
-        elif claim not in known.claims and len(known.claims) < MOST_CLAIMS:
-            found[owner] = msgspec.structs.replace(known, claims=(*known.claims, claim))
+        known = found.setdefault(owner, machine)
+        if known is not machine and len(known.claims) < MOST_CLAIMS and machine.claims[0] not in known.claims:
+            found[owner] = msgspec.structs.replace(known, claims=known.claims + machine.claims)
     return found
 
 
@@ -107,7 +106,8 @@ class Owners:
 
     def of(self, pod: Pod) -> str:
         """Its controller, or itself where it has none, and a mark of what else counts."""
-        return f"{pod.service or pod.key} {self._mark(pod.constraints)}"
+        whose = pod.key if pod.owner is None else pod.service or pod.key
+        return f"{whose} {self._mark(pod.constraints)}"
 
     def _mark(self, constraints: Constraints) -> str:
         if constraints is UNCONSTRAINED or constraints == UNCONSTRAINED:

@@ -13,6 +13,7 @@ import numpy as np
 
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
+from htas.planning.cluster.feasibility.resources import fits, how_many
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.placing import BestFit, Placer, fill
 from htas.planning.provision.levelling import may_stay
@@ -75,10 +76,13 @@ def drop_superfluous(
     hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
     for machine in sorted(machines, key=_least_worth):
         used, own = machine.used, sim.table.free[:, machine.row].copy()
-        shape = machine.shape()
-        if shape in hopeless or ((used > spare - own).any() and not any(map(_may_be_let_in, machine.contents))):
+        if (used > spare - own).any() and not any(map(_may_be_let_in, machine.contents)):
             continue
-        moved = _rehouse(sim, machine, machines, elsewhere, placer, rental)
+        shape = machine.shape()
+        if shape in hopeless:
+            continue
+        has_hope = _might_be_rehoused(sim, machine, by_row)
+        moved = _rehouse(sim, machine, by_row, elsewhere, placer, rental) if has_hope else None
         if moved is None:
             hopeless.add(shape)
             continue
@@ -105,10 +109,23 @@ def _least_worth(machine: FilledMachine) -> tuple[float, int, int]:
     return filled, -machine.offer.price, machine.row
 
 
+def _might_be_rehoused(sim: Simulation, machine: FilledMachine, machines: dict[int, FilledMachine]) -> bool:
+    """Whether each class alone has room on the others: a glance, before all of them are tried."""
+    rows = _rows_of(machines)
+    free, is_other = sim.table.free[:, rows], sim.table.is_open[rows].copy()
+    is_other[machine.row - rows.start] = False
+    for cls, count in machine.contents:
+        if not _may_be_let_in((cls, count)):
+            there = free[:, fits(free, cls) & is_other]
+            if count > there.shape[1] and count > int(how_many(there, cls).sum()):
+                return False
+    return True
+
+
 def _rehouse(
     sim: Simulation,
     machine: FilledMachine,
-    machines: Sequence[FilledMachine],
+    machines: dict[int, FilledMachine],
     elsewhere: Sequence[Assignment],
     placer: Placer,
     rental: ExpectedRental,
@@ -117,7 +134,7 @@ def _rehouse(
 
     They are filled as if it had never been: an empty node is a place to spread over, one that is not bought is not.
     """
-    rows = slice(machines[0].row, machines[-1].row + 1)
+    rows = _rows_of(machines)
     mark = len(sim.log)
     with sim.fork() as branch:
         sim.give_up(machine.row)
@@ -130,13 +147,17 @@ def _rehouse(
     return list(sim.assignments(mark)) if branch.is_committed else None
 
 
+def _rows_of(machines: dict[int, FilledMachine]) -> slice:
+    """The run of rows of machines that were bought one after the other."""
+    return slice(next(iter(machines)), next(reversed(machines)) + 1)
+
+
 def _expected(machine: FilledMachine, rental: ExpectedRental) -> int:
     return rental.expected(machine.offer.price, machine.contents)
 
 
-def _lengthening(moved: Sequence[Assignment], machines: Sequence[FilledMachine], rental: ExpectedRental) -> int:
+def _lengthening(moved: Sequence[Assignment], there: dict[int, FilledMachine], rental: ExpectedRental) -> int:
     """By how much the expected rental of other machines grows with what is moved to them."""
-    there = {machine.row: machine for machine in machines}
     longest = defaultdict[int, list[tuple[PodClass, int]]](list)
     for cls, row, count in moved:
         if row in there:
@@ -159,7 +180,7 @@ def _moved(sim: Simulation, cls: PodClass, count: int, rows: slice, placer: Plac
 
 
 def _still_spread(
-    sim: Simulation, gone: FilledMachine, machines: Sequence[FilledMachine], elsewhere: Sequence[Assignment]
+    sim: Simulation, gone: FilledMachine, machines: dict[int, FilledMachine], elsewhere: Sequence[Assignment]
 ) -> bool:
     """Whether all others may stay where they are without what they counted on.
 
@@ -169,7 +190,7 @@ def _still_spread(
     watched = {watch for cls, _ in gone.contents for watch in cls.watches}
     if not watched:
         return True
-    placed = [(cls, machine.row) for machine in machines if machine is not gone for cls, _ in machine.contents]
+    placed = [(cls, machine.row) for machine in machines.values() if machine is not gone for cls, _ in machine.contents]
     placed += [(cls, row) for cls, row, _ in elsewhere]
     return all(
         may_stay(sim, cls, row) for cls, row in placed if cls.constraints.spread and not watched.isdisjoint(cls.watches)
