@@ -186,7 +186,7 @@ def _given(
         for pod in pods:
             if pod.key not in placed_at_first:
                 given.append(hold(pod.key, name, HoldReason.PURCHASE_FIRST))
-            elif _awaits_driver(context, pod, name):
+            elif name in simulated.awaited and _awaits_driver(context, pod, name):
                 given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))
             else:
                 given.append(_bind_or_hold(pod, name, context.snapshot, context.policy, costs))

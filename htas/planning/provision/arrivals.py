@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -40,10 +42,10 @@ class Arrivals:
 
         Of 3, 2, 0 and 4 it is 2; of 0, 0, 0 and 1,000 none.
         """
-        parts = [0] * PARTS
-        for pod in late:
-            parts[min(PARTS - 1, max(0, int((self.now - pod.created_at) / self.late_s * PARTS)))] += 1
-        return sorted(parts)[1]
+        ages = self.now - np.fromiter((pod.created_at for pod in late), dtype=np.float64)
+        parts = np.clip(ages / self.late_s * PARTS, 0, PARTS - 1).astype(np.int64)
+        counts: list[int] = np.bincount(parts, minlength=PARTS).tolist()
+        return sorted(counts)[1]
 
     @property
     def a_second(self) -> float:
