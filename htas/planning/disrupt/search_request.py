@@ -86,13 +86,14 @@ def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
 def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
-    It changes with every pod that comes, goes, is bound, resized or selected otherwise, or lets itself be moved (by
-    annotations, or as the time of its `do-not-disrupt` is over), with every node, what it offers and whether it is ill,
-    with what budgets select and allow, and with the rules of groups. Else a proof that is none any more is told for
-    ever.
+    It changes with every pod that comes, goes, is bound, resized, selected otherwise or given tolerations, or lets
+    itself be moved (by annotations, or as the time of its `do-not-disrupt` is over), with every node, what it offers and whether it is ill,
+    with what budgets select and allow, and with the rules of groups and of moves. Else a proof that is none any more is
+    told for ever.
     """
     cluster, now = snapshot.cluster, snapshot.taken_at
-    digest = blake2b(repr((policy.groups, policy.fallback, policy.scheduler_name)).encode(), digest_size=16)
+    rules = policy.groups, policy.fallback, policy.scheduler_name, policy.migration, policy.run_lengths
+    digest = blake2b(repr(rules).encode(), digest_size=16)
     encode = msgspec.msgpack.Encoder(order="deterministic").encode
     for pod in sorted(encode((pod.uid, pod.node, len(pod.gates), *_asks(pod, now))) for pod in cluster.pods):
         digest.update(pod)
@@ -109,7 +110,7 @@ def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
 def _asks(pod: Pod, now: float) -> tuple[object, ...]:
     """What a pod asks for, is selected by, and wants at a time by its annotations (most: nothing)."""
     wants = (pod.disruption, not_disrupted_until(pod) > now) if pod.disruption else ()
-    return pod.is_terminating, pod.priority, pod.requests, pod.labels, wants
+    return pod.is_terminating, pod.priority, pod.requests, pod.labels, pod.constraints.tolerations, wants
 
 
 class MovableRoom:

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from htas.model.budgets import DisruptionBudget
-from htas.model.constraints import PodAffinityTerm, SpreadConstraint
+from htas.model.constraints import PodAffinityTerm, SpreadConstraint, Toleration
+from htas.model.migrations import MigrationSettings
 from htas.model.nodes import DO_NOT_DISRUPT, HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Pod
-from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
+from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises, RunLengths
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
@@ -480,6 +481,10 @@ def test_circumstances_change_with_what_is_there_and_what_it_allows() -> None:
     for change in ({"labels": {"zone": "b"}}, {"allocatable": Resources(1, 1, 1, 1)}):
         assert now([msgspec.structs.replace(ONE[0], **change)], there, waiting) != before
     assert now(ONE, there, waiting, by=make_policy()) != before, "another configuration"
+    moves = msgspec.structs.replace(OPTIMIZE, migration=MigrationSettings(several_containers=True))
+    assert now(ONE, there, waiting, by=moves) != before, "pods of several containers may be moved now"
+    stated = msgspec.structs.replace(OPTIMIZE, run_lengths=RunLengths(default_s=60.0))
+    assert now(ONE, there, waiting, by=stated) != before, "what nobody stated takes a minute now"
 
 
 SMALLER = Resources(100, 1 << 20, 0, 1)
@@ -487,6 +492,7 @@ GUARD = budget(0, "x")
 CHANGES = [
     pytest.param({"requests": SMALLER}, GUARD, id="a pod is made smaller where it runs"),
     pytest.param({"labels": {"app": "y"}}, GUARD, id="a pod gets another label, and its budget covers it no more"),
+    pytest.param({"constraints": constrained(tolerations=(Toleration("gpu", "Exists"),))}, GUARD, id="a pod is given a toleration"),
     pytest.param({}, budget(0, "y"), id="a budget of the same name selects others"),
     pytest.param({}, budget(1, "x"), id="a budget allows one more"),
 ]
