@@ -87,9 +87,9 @@ def circumstances(snapshot: ClusterSnapshot, policy: Policy) -> str:
     """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
 
     It changes with every pod that comes, goes, is bound, resized, selected otherwise or given tolerations, or lets
-    itself be moved (by annotations, or as the time of its `do-not-disrupt` is over), with every node, what it offers and whether it is ill,
-    with what budgets select and allow, and with the rules of groups and of moves. Else a proof that is none any more is
-    told for ever.
+    itself be moved (by annotations, or as the time of its `do-not-disrupt` is over), with every node, what it offers
+    and whether it is ill, with what budgets select and allow, and with the rules of groups and of moves. Else a proof
+    that is none any more is told for ever.
     """
     cluster, now = snapshot.cluster, snapshot.taken_at
     rules = policy.groups, policy.fallback, policy.scheduler_name, policy.migration, policy.run_lengths

@@ -15,6 +15,7 @@ import numpy as np
 
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints
+from htas.planning.cluster.feasibility.resources import exceeds
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer, fill, order_of
@@ -266,7 +267,7 @@ class GreedyProvisioner:
     def _is_full(self, rows: range, part: Part) -> bool:
         """Whether machines would have room for none of those left even if they let them in."""
         room = self._room(slice(rows.start, rows.stop))
-        return not any((demand.cls.requests <= room).all() for demand in part.left)
+        return all(exceeds(demand.cls.requests, room) for demand in part.left)
 
     def _give_back(self, offer: Offer, count: int, part: Part, counts: Sequence[int]) -> None:
         """Take back what a fork that was dropped leaves: the machines added last, and who was placed."""
@@ -367,7 +368,7 @@ class GreedyProvisioner:
         total = part.total
         used = (total > 0) & (offer.free > 0)
         fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
-        return max(1, min(fluid, sum(demand.count for demand in part.demands)))
+        return max(1, min(fluid, part.waiting))
 
     def _place(self, part: Part, machines: range, group: str) -> int:
         """Place what fits on machines of a group, in placing order; returns how many pods."""
@@ -380,7 +381,7 @@ class GreedyProvisioner:
             hopeful = np.flatnonzero((requests[start:] <= room).all(axis=1) & (counts[start:] > 0))[:CHUNK] + start
             for i in hopeful.tolist():
                 demand = part.demands[i]
-                if (requests[i] > room).any():  # those before it have taken the room
+                if exceeds(requests[i], room):  # those before it have taken the room
                     continue
                 placed = fill(self.sim, demand.cls, demand.count, rows, order)
                 demand.count -= placed

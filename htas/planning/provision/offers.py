@@ -15,7 +15,7 @@ from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.attaching import Attaching, AttachLimits
 from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.feasibility.resources import exceeds, fits
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.simulation import Simulation
 
@@ -81,7 +81,7 @@ class Offer:
         `used`: what they ask for together, where it is known already.
         """
         asked = used if used is not None else self.used_by(contents)
-        return bool((asked <= self.free).all()) and self.would_take_all(contents)
+        return not exceeds(asked, self.free) and self.would_take_all(contents)
 
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:

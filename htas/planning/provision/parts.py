@@ -30,6 +30,7 @@ class Part:
     offers: tuple[Offer, ...]
     demands: list[Demand] = field(default_factory=list)
     _requests: Ints | None = None
+    _dynamic: list[Demand] | None = None
     _of_offers: tuple[Ints, Ints, Floats] | None = None
 
     def columns(self) -> tuple[Ints, Ints]:
@@ -47,18 +48,24 @@ class Part:
             self._of_offers = free, prices, np.array(weights, dtype=np.float64)
         return self._of_offers
 
+    def dynamic(self) -> list[Demand]:
+        """Those that care for other pods, mostly none; asked for once all demands are in."""
+        if self._dynamic is None:
+            self._dynamic = [demand for demand in self.demands if demand.cls.is_dynamic]
+        return self._dynamic
+
     @property
     def is_dynamic(self) -> bool:
-        return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
+        return any(demand.count for demand in self.dynamic())
 
     @property
     def may_open_nodes(self) -> bool:
         """Whether a pod placed may let others onto nodes that refused them: by spread or affinity alone."""
-        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
+        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.dynamic() if d.count)
 
     @property
     def spreads(self) -> bool:
-        return any(demand.cls.constraints.spread for demand in self.demands)
+        return any(demand.cls.constraints.spread for demand in self.dynamic())
 
     @property
     def waiting(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
-from htas.planning.cluster.feasibility.resources import fits, how_many
+from htas.planning.cluster.feasibility.resources import exceeds, fits, how_many
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.placing import BestFit, Placer, fill
 from htas.planning.provision.levelling import may_stay
@@ -76,7 +76,7 @@ def drop_superfluous(
     hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
     for machine in sorted(machines, key=_least_worth):
         used, own = machine.used, sim.table.free[:, machine.row].copy()
-        if (used > spare - own).any() and not any(map(_may_be_let_in, machine.contents)):
+        if exceeds(used, spare - own) and not any(map(_may_be_let_in, machine.contents)):
             continue
         shape = machine.shape()
         if shape in hopeless:

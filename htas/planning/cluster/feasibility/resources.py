@@ -42,6 +42,14 @@ def fits(free: Ints, cls: PodClass) -> Bools:
     return ok
 
 
+def exceeds(asked: Ints, room: Ints) -> bool:
+    """Whether more of something is asked for than there is: two columns of the axis.
+
+    Of so few numbers a list is gone through in a quarter of the time that `any` takes.
+    """
+    return True in (asked > room).tolist()
+
+
 def how_many(free: Ints, cls: PodClass) -> Ints:
     """How many pods of a class fit, over columns of free resources (axis × rows)."""
     first, *rest = cls.needs
