@@ -249,13 +249,14 @@ def _less(limits: tuple[Limit, ...], mix: Mapping[Pattern, int]) -> tuple[Limit,
 
 
 def _best_cut(instance: MixProblem, generated: Generated) -> Cut | None:
+    """The cut of the highest bound; None where none has any, as where a machine that costs nothing holds something."""
     costs = Pricer.of(instance).costs
-    cuts = [cut for cut in generated.cuts if any(cut.worths)]
-    return max(cuts, key=lambda cut: farley(cut, costs), default=None)
+    bounds = [(farley(cut, costs), cut) for cut in generated.cuts]
+    return max((each for each in bounds if each[0] > 0), key=lambda each: each[0], default=(0, None))[1]
 
 
 def _worths(instance: MixProblem, cut: Cut) -> tuple[Ints, float]:
     """The items' prices of a cut, and the unit in which no machine holds more than it costs."""
     costs = Pricer.of(instance).costs.tolist()
-    unit = max(worth / cost for worth, cost in zip(cut.worths, costs, strict=True))
+    unit = max(worth / cost for worth, cost in zip(cut.worths, costs, strict=True) if worth)
     return np.array(cut.prices, dtype=np.int64), unit
