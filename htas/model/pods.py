@@ -161,8 +161,9 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_daemon(self) -> bool:
         """Whether it belongs to its node and ends with it: a DaemonSet's, or of another controller that says so."""
-        is_owned = self.owner is not None and self.owner.kind == "DaemonSet"
-        return is_owned or bool(self.disruption and self.disruption.get(DAEMONSET_POD) == "true")
+        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.disruption.get(
+            DAEMONSET_POD
+        ) == "true"
 
     @property
     def is_work(self) -> bool:

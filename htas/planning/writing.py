@@ -204,10 +204,8 @@ def _bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy
 
 
 def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:
-    """Whether a pod fits a new node only because of a label that its volumes' driver is still to give it."""
-    awaited = context.simulated.awaited.get(node)
-    if not awaited:
-        return False
+    """Whether a pod fits a node of `awaited` only because of a label that its volumes' driver is still to give it."""
+    awaited = context.simulated.awaited[node]
     asked = reaches(context.simulated.sim.filter_context.volumes, pod.namespace, pod.constraints.claims)
     return any(each.key in awaited for reach in asked for term in reach.terms for each in term.expressions)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from htas.model.constraints import Constraints
 from htas.model.packing import PackingAlgorithm
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
@@ -49,7 +49,7 @@ class ClassBook:
         self._vectors: dict[int, Ints] = {}
         self._classes: dict[tuple[object, ...], PodClass] = {}
         self._by_id: dict[int, PodClass] = {}
-        self._alike: dict[tuple[object, ...], PodClass] = {}
+        self._by_shared_parts: dict[tuple[object, ...], PodClass] = {}
         self._kept: list[Pod] = []
         self._borrowing = Borrowing(policy)
         self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
@@ -82,20 +82,22 @@ class ClassBook:
         return sorted(each for each in both if self._counts.topology_key(each) == topology_key)
 
     def _found(self, pod: Pod) -> PodClass:
-        """The class of a pod; of one that shares what tells classes apart with another, by that alone.
+        """The class of a pod, by the identity of its requests and constraints where that says enough.
 
-        Pods of a template share their parts, as they were read; where labels or annotations count they are looked at.
+        Pods of one template share these objects (`Sharing` of the Kubernetes adapter), and `class_of` keeps every pod,
+        so that no other object takes their place. Not where selectors look at labels, where scores count, or where
+        annotations may decide.
         """
         if self._counts.watches or self._is_scoring or pod.disruption:
-            return self._sorted_in(pod)
+            return self._by_value(pod)
         parts = id(pod.requests), id(pod.constraints)
-        alike = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
-        found = self._alike.get(alike)
+        shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
+        found = self._by_shared_parts.get(shared)
         if found is None:
-            found = self._alike[alike] = self._sorted_in(pod)
+            found = self._by_shared_parts[shared] = self._by_value(pod)
         return found
 
-    def _sorted_in(self, pod: Pod) -> PodClass:
+    def _by_value(self, pod: Pod) -> PodClass:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)
         constraints_number = self._constraints.number(constraints)
@@ -116,7 +118,7 @@ class ClassBook:
             holds,
             repelled_by,
             assumed := self._assumed(pod) if self._is_scoring else (0, 0),
-            borrows_up_to := self._borrowing.up_to(pod) if pod.kind is WorkKind.BATCH else 0,
+            borrows_up_to := self._borrowing.up_to(pod),
         )
         found = self._classes.get(key)
         if found is None:

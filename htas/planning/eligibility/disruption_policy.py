@@ -80,8 +80,8 @@ class DisruptionPolicy:
         A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
         preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
         """
-        if (stays := _stays(pod)) is not None:
-            return DisruptionTerms(AllowedFor.NOBODY, stays)
+        if (why := _why_it_stays(pod)) is not None:
+            return DisruptionTerms(AllowedFor.NOBODY, why)
         method = self._methods.method(pod, target) if kind is DisruptionKind.MOVE else MigrationMethod.EVICT
         verdict = self._verdict(pod, method, frozenset())
         if verdict is MOVES:
@@ -96,9 +96,9 @@ class DisruptionPolicy:
             else DisruptionTerms(AllowedFor.NOBODY, holding.message)
         )
 
-    def may_move(self, pod: Pod) -> bool:
-        """Whether anybody may have a pod moved, as `terms` says; a third of the time, since it does not say why."""
-        return _stays(pod) is None and self._verdict(pod, self._methods.method(pod), frozenset()) is MOVES
+    def may_move(self, pod: Pod, method: MigrationMethod) -> bool:
+        """Whether a pod may be moved by a method for anybody's sake: as `terms`, in half the time, but not why."""
+        return _why_it_stays(pod) is None and self._verdict(pod, method, frozenset()) is MOVES
 
     def terms_of_victim(self, pod: Pod) -> DisruptionTerms:
         """The terms under which a pod may be preempted, by the policy's `promises`."""
@@ -120,7 +120,7 @@ class DisruptionPolicy:
         return MOVES
 
 
-def _stays(pod: Pod) -> str | None:
+def _why_it_stays(pod: Pod) -> str | None:
     """Why a pod is not disturbed for anybody, whatever it is moved by; None: it may be."""
     if not pod.is_work or pod.is_terminating:
         return f"{pod.key} {'ends already' if pod.is_terminating else 'belongs to its node'}"

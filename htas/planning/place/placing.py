@@ -213,13 +213,12 @@ def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
 def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, here: Ints, order: Order) -> int:
     if not len(here):
         return 0
-    if len(here) == 1:
+    if len(here) == 1:  # as on each machine bought: nothing to order, and one number to count
         row = int(here[0])
         count = min(count, int(how_many(sim.table.free[:, row : row + 1], cls)[0]))
         sim.place(cls, row, count)
         return count
-    if len(here) > 1:
-        here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
+    here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
     capacity = how_many(sim.table.free[:, here], cls)
     if capacity[0] >= count:  # as mostly, where few wait: the best row takes them all
         sim.place(cls, int(here[0]), count)

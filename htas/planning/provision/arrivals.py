@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,47 +11,48 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 
-LATE_S = 120.0
-"""What came in so long came of late, where `lookAhead` is 0."""
-PARTS = 4
+DEFAULT_WINDOW_S = 120.0
+"""Arrivals are counted over so long where `lookAhead` is 0."""
+_QUARTERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The pods of a snapshot that more may come like: `pods`, of these the `batch` work, of that what came of `late`.
+    """The pods of a snapshot that more may come like: `pods`, of these the `batch` work, of that the `recent`.
 
     None of a dump or a what-if, after which nothing comes. Copies of pods that are being moved have not come.
     """
 
     pods: tuple[Pod, ...]
     batch: tuple[Pod, ...]
-    late: tuple[Pod, ...]
-    late_s: float
-    """So long before `now` is late."""
+    recent: tuple[Pod, ...]
+    """What came in the last `window_s` before `now`."""
+    window_s: float
     now: float
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Arrivals:
-        pods, late_s = snapshot.cluster.pods if snapshot.expects_more else (), policy.look_ahead_s or LATE_S
+        pods = snapshot.cluster.pods if snapshot.expects_more else ()
         batch = tuple(pod for pod in pods if pod.kind is WorkKind.BATCH and not pod.twin_of and not pod.is_daemon)
-        since = now - late_s
-        return cls(pods, batch, tuple(pod for pod in batch if pod.created_at > since), late_s, now)
+        window_s = policy.look_ahead_s or DEFAULT_WINDOW_S
+        since = now - window_s
+        return cls(pods, batch, tuple(pod for pod in batch if pod.created_at > since), window_s, now)
 
-    def steady_part(self, late: Iterable[Pod]) -> int:
-        """How many pods count for each part of the time: as many as came in the last but one of four by their number.
+    def steady_count(self, recent: Sequence[Pod]) -> int:
+        """How many of some recent pods come steadily in a window: four times the second smallest of its quarters.
 
-        Of 3, 2, 0 and 4 it is 2; of 0, 0, 0 and 1,000 none.
+        Of 3, 2, 0 and 4 these are 8; of 0, 0, 0 and 1,000 none.
         """
-        ages = self.now - np.fromiter((pod.created_at for pod in late), dtype=np.float64)
-        parts = np.clip(ages / self.late_s * PARTS, 0, PARTS - 1).astype(np.int64)
-        counts: list[int] = np.bincount(parts, minlength=PARTS).tolist()
-        return sorted(counts)[1]
+        ages_s = self.now - np.array([pod.created_at for pod in recent], dtype=np.float64)
+        quarters = np.clip(ages_s / self.window_s * _QUARTERS, 0, _QUARTERS - 1).astype(np.int64)
+        counts: list[int] = np.bincount(quarters, minlength=_QUARTERS).tolist()
+        return _QUARTERS * sorted(counts)[1]
 
     @property
-    def a_second(self) -> float:
-        """How many jobs are expected a second, by those that came of late but the last, for which it is asked.
+    def expected_per_s(self) -> float:
+        """How many jobs are expected a second, by those that came recently but the last, for which it is asked.
 
         `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen
         in two minutes does not mean that nobody comes. Billed by the hour, seeds 11 to 15, `n / T` cost 5 % more.
         """
-        return (max(0, len(self.late) - 1) + 0.5) / self.late_s
+        return (max(0, len(self.recent) - 1) + 0.5) / self.window_s

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from htas.model.flavours import Catalogue
-from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PODS_ROW
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PODS_ROW, Ints
 from htas.planning.place.demand import Demand
 from htas.planning.provision.offers import Offer
 
@@ -66,28 +68,23 @@ class Trials:
 
     A filling is remembered, and holds while all that it took is still there. With less of the others it is the same,
     since a machine took none of them for want of room. Of 413 purchases in a row for 51,000 pods of 200 kinds that
-    spares seven trials of eight. Whoever raises a demand's count begins anew.
+    spares seven trials of eight, for 10,000 two of five.
     """
 
-    def __init__(self) -> None:
-        self._demands: Sequence[Demand] = ()
-        self._step = 1
-        self._work: list[_Wanted] | None = None
+    def __init__(self, demands: Sequence[Demand] = ()) -> None:
+        self._counts: dict[int, int] = {}
         self._filled: dict[int, _Filling] = {}
+        self._apart: dict[int, _Wanted] = {}
+        self.update(demands)
 
-    def of(self, demands: Sequence[Demand]) -> Trials:
-        """The same with demands as they are now; none has grown, or come to be among them."""
-        step = max(1, -(-len(demands) // SAMPLE))
-        if step > 1 or self._step > 1 or 2 * len(demands) < len(self._demands):
-            self._work = None  # else those that are no longer among them have nothing left, and take nothing
-        if self._work is None:
-            self._demands, self._step = demands, step
-        return self
-
-    def forget(self) -> None:
-        """Some demands may have grown."""
-        self._filled.clear()
-        self._demands, self._work = (), None
+    def update(self, demands: Sequence[Demand]) -> None:
+        """Go on with demands as they are now, in the same order. Where one has grown, or come, all begins anew."""
+        counts = {id(demand): demand.count for demand in demands}
+        if any(count > self._counts.get(number, 0) for number, count in counts.items()):
+            self._filled.clear()
+        self._counts = counts
+        self._demands, self._step = demands, max(1, -(-len(demands) // SAMPLE))
+        self._work: list[_Wanted] | None = None
 
     def use(self, offer: Offer) -> list[int]:
         """What the demands would use of one machine, by resource."""
@@ -95,17 +92,20 @@ class Trials:
         if known is not None and all(demand.count >= count for demand, count in known.taken):
             return known.used
         if self._work is None:
-            self._work = [_taken_apart(demand) for demand in self._demands[:: self._step]]
+            self._work = [self._taken_apart(demand) for demand in self._demands[:: self._step]]
         filling = _filled(offer, self._work, self._step)
         if self._step == 1:
             self._filled[id(offer)] = filling
         return filling.used
 
-
-def _taken_apart(demand: Demand) -> _Wanted:
-    cls, requests = demand.cls, demand.cls.requests.tolist()
-    amounts = tuple((row, requests[row]) for row in cls.needs)
-    return _Wanted(demand, requests[CPU_ROW], requests[MEMORY_ROW], amounts, cls.most_per_node)
+    def _taken_apart(self, demand: Demand) -> _Wanted:
+        found = self._apart.get(id(demand))
+        if found is None:
+            cls, requests = demand.cls, demand.cls.requests.tolist()
+            amounts = tuple((row, requests[row]) for row in cls.needs)
+            found = _Wanted(demand, requests[CPU_ROW], requests[MEMORY_ROW], amounts, cls.most_per_node)
+            self._apart[id(demand)] = found
+        return found
 
 
 def _filled(offer: Offer, work: Sequence[_Wanted], step: int) -> _Filling:
@@ -141,3 +141,9 @@ def score_of_use(offer: Offer, used: Sequence[float], unit: Unit) -> float:
     if usage == 0:
         return 0.0
     return usage / offer.price if offer.price else float("inf")
+
+
+def coverage(offer: Offer, total: Ints, allowed: int) -> float:
+    """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
+    used = total > 0
+    return float(np.minimum(offer.free[used] * float(allowed) / total[used], 1.0).min()) if used.any() else 1.0

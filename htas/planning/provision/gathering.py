@@ -4,8 +4,8 @@ One short job alone is worth the smallest machine, and so is the next one a seco
 that is the dearest for its size. The paper buys every five minutes (Table 6), and its work waits for more than two of
 them on average; here nobody waits longer than `gatherFor` for company, and only while what is expected to come saves
 more than the waiting is worth (`planning/rental/waiting.py`). As many are expected as came of late, and half a one more
-(`Arrivals.a_second`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs
-an hour. Each kind of pods is judged by itself: thirty small jobs do not wait because one of ten hours would.
+(`Arrivals.expected_per_s`): too few for a lone job in a trickle billed by the minute, enough where a machine costs an
+hour. Each kind of pods is judged by itself: thirty small jobs do not wait because one of ten hours would.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def gathering(policy: Policy, demands: Sequence[Demand], arrivals: Arrivals, pri
             continue
         left_s = policy.gather_s - max(0.0, waited_s)
         for kind in kinds if left_s > 0 else ():
-            count, coming = sum(demand.count for demand in kind), arrivals.a_second * left_s
+            count, coming = sum(demand.count for demand in kind), arrivals.expected_per_s * left_s
             worth = company(prices, _middle(kind), policy.value, count=count, coming=coming, for_s=left_s)
             found += [Gathering(demand, worth) for demand in kind] if worth.pays else []
     return found

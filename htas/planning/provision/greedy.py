@@ -19,7 +19,7 @@ from htas.planning.cluster.feasibility.resources import exceeds
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer, fill, order_of
-from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, score_of_use
+from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, coverage, score_of_use
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
@@ -178,7 +178,6 @@ class GreedyProvisioner:
         """Undo the last purchase: its pods are left again."""
         batch = self.batches.pop()
         self.allowance.take(batch.offer, -len(batch.rows))
-        self._forget_trials()
         demands = {id(demand.cls): demand for demand in part.demands}
         for cls, row, count in placed_since(self.sim, self._mark).values():
             if row in batch.rows:
@@ -279,7 +278,6 @@ class GreedyProvisioner:
     def _level(self, part: Part) -> None:
         """Place anew those whom machines bought after theirs forbid to stay; some may be without room then."""
         demands = {id(demand.cls): demand for demand in part.demands if demand.cls.constraints.spread}
-        self._forget_trials()
         placed = [each for each in placed_since(self.sim, self._mark).values() if id(each[0]) in demands]
         for cls, count in take_off(self.sim, placed):
             demands[id(cls)].count += count
@@ -287,22 +285,18 @@ class GreedyProvisioner:
             self._use_what_is_bought(part)
             self._use_what_opened(part)
 
-    def _forget_trials(self) -> None:
-        for trials in (self._all_work, self._at_hand):
-            trials.forget()
-
     def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
         """The best score; then what lasts, the lower price, the emptier zone, the name. See AS_GOOD for work to come.
 
         Offers are looked at from the highest score they could have down to where none could be as good any more: of
         2,000 flavours a trial fills a few dozen.
         """
-        total, at_most, left = part.total, part.waiting, [*left, *self._later]
+        total, pods_left, left = part.total, part.waiting, [*left, *self._later]
         most = self._most_score(part, left, total)
         waiting = [demand for demand in left if not demand.is_expected]
-        self._all_work.of(left)
-        self._at_hand.of(waiting)
-        is_more_to_come = len(waiting) < len(left)
+        self._all_work.update(left)
+        if is_more_to_come := len(waiting) < len(left):
+            self._at_hand.update(waiting)
         scores: dict[tuple[str, str], tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0
@@ -315,8 +309,9 @@ class GreedyProvisioner:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                coverage = 1.0 if allowed >= at_most else _coverage(offer, total, allowed)
-                scores[kind] = self._scores(offer, coverage, is_more_to_come=is_more_to_come)
+                # Each pod fits on a machine of any offer of its part: as many machines as pods are enough.
+                share = 1.0 if allowed >= pods_left else coverage(offer, total, allowed)
+                scores[kind] = self._scores(offer, share, is_more_to_come=is_more_to_come)
             if scores[kind][1] > 0:
                 best = max(best, scores[kind][1])
                 found.append((scores[kind], i))
@@ -337,11 +332,11 @@ class GreedyProvisioner:
         ]
         return part.offers[min(ranks)[-1]] if ranks else None
 
-    def _scores(self, offer: Offer, coverage: float, *, is_more_to_come: bool) -> tuple[float, float]:
-        """The scores of a machine with the work that waits, and with that and what is still to come."""
+    def _scores(self, offer: Offer, share: float, *, is_more_to_come: bool) -> tuple[float, float]:
+        """The scores of a machine with the work that waits, and with what is to come, too; `share` may be served."""
         ever = score_of_use(offer, self._all_work.use(offer), self._unit)
         now = score_of_use(offer, self._at_hand.use(offer), self._unit) if is_more_to_come else ever
-        return now * coverage, max(ever, self.worth(offer) if ever else 0.0) * coverage
+        return now * share, max(ever, self.worth(offer) if ever else 0.0) * share
 
     def _zone(self, offer: Offer) -> tuple[int, str]:
         return self.allowance.in_zone(offer), offer.zone or ""
@@ -399,9 +394,3 @@ class GreedyProvisioner:
 def _is_alike(offer: Offer, other: Offer) -> bool:
     """Whether offers differ in their zone alone."""
     return offer.group is other.group and offer.flavour is other.flavour
-
-
-def _coverage(offer: Offer, total: Ints, allowed: int) -> float:
-    """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
-    used = total > 0
-    return float(np.minimum(offer.free[used] * float(allowed) / total[used], 1.0).min()) if used.any() else 1.0

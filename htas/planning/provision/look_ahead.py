@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
 
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
@@ -24,7 +23,7 @@ from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
-from htas.planning.provision.arrivals import PARTS, Arrivals
+from htas.planning.provision.arrivals import Arrivals
 from htas.planning.provision.batch import Wait, waiting_for_room
 
 SHORT = 0.5
@@ -63,7 +62,7 @@ def look_ahead(
 
     What does not exist yet must not keep room from what waits: nobody is evicted, or left waiting, for expected work.
     """
-    expected = _expected(book, arrivals, [pod for pod in arrivals.late if _could_run(pod, policy, sim)])
+    expected = _expected(book, arrivals, [pod for pod in arrivals.recent if _could_run(pod, policy, sim)])
     with sim.fork():
         _end_what_ends(sim, book, policy, running)
         waits = waiting_for_room(sim, placer, policy, demands)
@@ -78,15 +77,15 @@ def look_ahead(
     return Ahead(tuple(waits), tuple(short), missing > SHORT * all_of_it, kept)
 
 
-def _expected(book: ClassBook, arrivals: Arrivals, late: Sequence[Pod]) -> list[Demand]:
+def _expected(book: ClassBook, arrivals: Arrivals, recent: Sequence[Pod]) -> list[Demand]:
     """The youngest batch pods, as many as come steadily; longest first.
 
     In 120 s came 3, 2, 0 and 4 in each 30 s: the last but one is 2, which would be eight in all, so four are expected.
     They are of classes of their own, whose pods nobody has.
     """
-    count = int(EXPECTED * PARTS * arrivals.steady_part(late))
+    count = int(EXPECTED * arrivals.steady_count(recent))
     demands: dict[int, Demand] = {}
-    for pod in nsmallest(count, late, key=lambda pod: (-pod.created_at, pod.key)):
+    for pod in sorted(recent, key=lambda pod: (-pod.created_at, pod.key))[:count] if count else ():
         cls = book.class_of(pod)
         if id(cls) not in demands:
             demands[id(cls)] = Demand(replace(cls, pods=[]), 0, is_expected=True)

@@ -73,9 +73,9 @@ def with_bought(
     """What came of machines, and what is bought now (claims, each with its pods): for the next plan."""
     found, owner_of = dict(came.awaited), Owners(policy).of
     machines = [(AwaitedMachine((claim,)), pods) for claim, pods in bought]
-    awaits = {id(pod): machine for machine, pods in machines for pod in pods}
+    awaits = {pod.key: machine for machine, pods in machines for pod in pods}
     for pod in waiting if awaits else ():
-        if (machine := awaits.get(id(pod))) is None:
+        if (machine := awaits.get(pod.key)) is None:
             continue
         owner = owner_of(pod)
         known = found.setdefault(owner, machine)

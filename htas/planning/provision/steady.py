@@ -71,9 +71,10 @@ def steady_work(book: ClassBook, policy: Policy, arrivals: Arrivals) -> Steady:
     if within_s <= 0:
         return NOT_STEADY
     found = new_services(arrivals.pods, arrivals.now)
+    # The same plan in whatever order they are read: the first of a class is its example.
     found = sorted(found, key=lambda pod: (pod.created_at, pod.key)) if keep_coming(found) else []
-    if arrivals.steady_part(arrivals.late):
-        found = [*arrivals.late, *found]
+    if arrivals.steady_count(arrivals.recent):
+        found = [*arrivals.recent, *found]
     if not found:
         return NOT_STEADY
     of_pods = [book.class_of(pod) for pod in found]
@@ -123,4 +124,4 @@ def worth_when_full(offer: Offer, steady: Sequence[Demand], unit: Unit) -> float
     if not steady:
         return 0.0
     held = [demand for demand in steady if offer.could_hold(demand.cls)]
-    return score_of_use(offer, Trials().of(held).use(offer), unit)
+    return score_of_use(offer, Trials(held).use(offer), unit)

@@ -146,9 +146,8 @@ class RoomSearch:
             return False
         if pod.key in self._on_their_way or (node, pod.key) in self._spared:
             return False
-        if self._is_guess(pod, self._methods.method(pod)):
-            return False
-        if not self._terms.may_move(pod):
+        method = self._methods.method(pod)
+        if self._is_guess(pod, method) or not self._terms.may_move(pod, method):
             return False
         return self.ledger.refusal(pod) is None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from htas.model.budgets import DisruptionBudget
@@ -10,6 +12,7 @@ from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Promises
 from htas.model.snapshot import ClusterView
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from tests.builders import NOW, make_job, make_policy, owned_node, running
 from tests.unit.planning.preemption.world import HIGH, MIDDLE, budget, chosen, ending, incoming, machine, on
 
@@ -50,6 +53,25 @@ def test_terms(pod: Pod, disturbance: DisruptionKind, expected: AllowedFor) -> N
     terms = DisruptionPolicy(ClusterView(nodes=(machine("n"),)), make_policy(), NOW).terms(pod, disturbance)
     assert terms.allowed_for is expected
     assert terms.why or expected is not AllowedFor.NOBODY
+
+
+TWIN = on("n", "twin", twin_of="another", disruption={MAY_MIGRATE: "true"})
+OPTED_IN: dict[str, Any] = {"disruption": {MAY_MIGRATE: "true"}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        *(term.values[0] for term in TERMS),
+        pytest.param(TWIN, id="one that has just come"),
+        pytest.param(ending(on("n", "gone", **OPTED_IN)), id="one that opted in and ends"),
+        pytest.param(on("n", "static", is_mirror=True, **OPTED_IN), id="a static pod that opted in"),
+    ],
+)
+def test_the_short_answer_is_that_of_the_terms(pod: Pod) -> None:
+    view, policy = ClusterView(nodes=(machine("n"),)), make_policy()
+    judge, method = DisruptionPolicy(view, policy, NOW), MigrationMethods(view, policy).method(pod)
+    assert judge.may_move(pod, method) is (judge.terms(pod, MOVE).allowed_for is AllowedFor.ANYBODY)
 
 
 def test_the_nodes_group_has_its_own_rules() -> None:

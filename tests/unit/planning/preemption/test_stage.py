@@ -492,7 +492,11 @@ GUARD = budget(0, "x")
 CHANGES = [
     pytest.param({"requests": SMALLER}, GUARD, id="a pod is made smaller where it runs"),
     pytest.param({"labels": {"app": "y"}}, GUARD, id="a pod gets another label, and its budget covers it no more"),
-    pytest.param({"constraints": constrained(tolerations=(Toleration("gpu", "Exists"),))}, GUARD, id="a pod is given a toleration"),
+    pytest.param(
+        {"constraints": constrained(tolerations=(Toleration("gpu", "Exists"),))},
+        GUARD,
+        id="a pod is given a toleration",
+    ),
     pytest.param({}, budget(0, "y"), id="a budget of the same name selects others"),
     pytest.param({}, budget(1, "x"), id="a budget allows one more"),
 ]
