@@ -48,8 +48,8 @@ def write_plan(
     given += [_bind_or_hold(pod, node, snapshot, context.policy, costs) for pod, node in steps.seated]
     given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
-    launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
-    machines = [(item.claim, placements.get(item.row, [])) for item in bought.values()]
+    filled = [(item, placements.get(item.row, [])) for item in bought.values()]
+    launch = tuple(_launch(item, pods) for item, pods in filled)
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
@@ -70,7 +70,12 @@ def write_plan(
             put_off=_put_off(context, promised),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
-            awaited=with_bought(scheduled.came, machines, simulated.waiting, context.policy),
+            awaited=with_bought(
+                scheduled.came,
+                [(item.claim, pods) for item, pods in filled],
+                simulated.waiting,
+                context.policy,
+            ),
         ),
     )
 

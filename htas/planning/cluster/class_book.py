@@ -117,7 +117,7 @@ class ClassBook:
             watches,
             holds,
             repelled_by,
-            assumed := self._assumed(pod) if self._is_scoring else (0, 0),
+            assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
         )
         found = self._classes.get(key)
@@ -152,6 +152,8 @@ class ClassBook:
         return found
 
     def _assumed(self, pod: Pod) -> tuple[int, int]:
+        if not self._is_scoring:
+            return 0, 0
         cpu_m, memory_bytes = pod.requests.cpu_m, pod.requests.memory_bytes
         return max(0, pod.scoring_cpu_m - cpu_m), max(0, pod.scoring_memory_bytes - memory_bytes)
 

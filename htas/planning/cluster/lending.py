@@ -69,8 +69,6 @@ class Borrowing:
 
 def _is_held(pod: Pod) -> bool:
     says = pod.disruption
-    if not says:  # as of nearly all
-        return False
     return says.get(SAFE_TO_EVICT) == "false" or any(says.get(key, "false") != "false" for key in HOLDING)
 
 

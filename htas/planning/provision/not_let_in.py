@@ -106,8 +106,7 @@ class Owners:
 
     def of(self, pod: Pod) -> str:
         """Its controller, or itself where it has none, and a mark of what else counts."""
-        whose = pod.key if pod.owner is None else pod.service or pod.key
-        return f"{whose} {self._mark(pod.constraints)}"
+        return f"{pod.service or pod.key} {self._mark(pod.constraints)}"
 
     def _mark(self, constraints: Constraints) -> str:
         if constraints is UNCONSTRAINED or constraints == UNCONSTRAINED:

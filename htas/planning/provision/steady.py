@@ -121,7 +121,5 @@ def worth_in_turn(offer: Offer, steady: Steady, unit: Unit) -> float:
 
 def worth_when_full(offer: Offer, steady: Sequence[Demand], unit: Unit) -> float:
     """The score of a machine with the steady work that will run at one time; 0 where it takes none of that."""
-    if not steady:
-        return 0.0
     held = [demand for demand in steady if offer.could_hold(demand.cls)]
     return score_of_use(offer, Trials(held).use(offer), unit)

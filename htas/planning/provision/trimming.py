@@ -24,6 +24,8 @@ from htas.planning.rental.new_machines import ExpectedRental
 
 Assignment = tuple[PodClass, int, int]
 """Pods of a class on a row: how many."""
+Shape = tuple[int, tuple[tuple[int, int], ...]]
+"""An offer, and how many of each class are on a machine of it; by their ids."""
 
 
 class FilledMachine:
@@ -47,8 +49,8 @@ class FilledMachine:
                 return
         self.contents.append((cls, count))
 
-    def shape(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Equal of machines of one offer that hold as many of each class."""
+    def shape(self) -> Shape:
+        """Equal of machines of one offer with the same contents."""
         return id(self.offer), tuple(sorted((id(cls), count) for cls, count in self.contents))
 
 
@@ -73,7 +75,7 @@ def drop_superfluous(
     if not len(rows):
         return
     spare = sim.table.free[:, rows].sum(axis=1)
-    hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
+    hopeless: set[Shape] = set()
     for machine in sorted(machines, key=_least_worth):
         used, own = machine.used, sim.table.free[:, machine.row].copy()
         if exceeds(used, spare - own) and not any(map(_may_be_let_in, machine.contents)):
@@ -212,7 +214,7 @@ def right_size(
     `worth` is an offer's score once more work has filled it: none much worse is taken, for what it saves now is lost
     with the next pods.
     """
-    cheaper: dict[tuple[int, tuple[tuple[int, int], ...]], list[Offer]] = {}
+    cheaper: dict[Shape, list[Offer]] = {}
     for machine in machines:
         if not machine.contents:
             continue

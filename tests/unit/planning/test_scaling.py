@@ -19,13 +19,9 @@ from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-from htas.planning.place.placing import Placer
 from htas.planning.planner import plan
 from htas.planning.provision.bound import lower_bound_nanos
-from htas.planning.provision.limits import Allowance
-from htas.planning.provision.offers import claim_id, offers_of
-from htas.planning.provision.trimming import FilledMachine, drop_superfluous, right_size
-from htas.planning.rental.new_machines import ExpectedRental
+from htas.planning.provision.offers import claim_id
 from tests.builders import (
     NECTAR,
     NOW,
@@ -39,7 +35,6 @@ from tests.builders import (
     make_policy,
     make_snapshot,
     no_schedule,
-    opened,
     owned_node,
     running,
 )
@@ -224,74 +219,6 @@ def test_a_machine_that_is_wanted_takes_its_share_of_the_quota(instance: str | N
     result = planned(pods, policy, claims=(wanted,), headroom=Headroom(instances=1))
     assert len(result.launch) == machines
     assert [item.reason for item in result.unplaced] == [Unplaced.QUOTA_REACHED] * (1 - machines)
-
-
-def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -> None:
-    """Two half-full ones become one, and what a limit allows is more by one."""
-    policy = make_policy(flavours=[make_flavour("two", "2", "4Gi", "0.1")], limits=Limits(max_nodes=2))
-    pod = make_pod("p", "1", "1Gi")
-    simulated = opened([], [pod], policy)
-    sim, cls, snapshot = simulated.sim, simulated.book.class_of(pod), make_snapshot([], [pod])
-    (offer,) = offers_of(sim, policy, snapshot, [cls])
-    allowance = Allowance(policy, snapshot)
-    allowance.take(offer, 2)
-    rows = sim.add_nodes([offer.node(policy, name) for name in ("one", "other")])
-    for row in rows:
-        sim.place(cls, row)
-    machines = [FilledMachine(offer, row) for row in rows]
-    for machine in machines:
-        machine.add(cls, 1)
-    drop_superfluous(sim, machines, [], allowance, Placer(policy, simulated.pools), ExpectedRental(policy, [cls]))
-    assert sorted(len(machine.contents) for machine in machines) == [0, 1]
-    assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
-
-
-def filled(flavours: Any, *contents: int) -> tuple[Any, list[Any], list[FilledMachine], Allowance, Any]:
-    """Machines of each offer, so many pods of a core on each."""
-    policy = make_policy([NodeGroup("any")], flavours)
-    pod = make_pod("p", "1", "1Gi")
-    simulated = opened([], [pod], policy)
-    sim, cls, snapshot = simulated.sim, simulated.book.class_of(pod), make_snapshot([], [pod])
-    offers = offers_of(sim, policy, snapshot, [cls])
-    allowance, machines = Allowance(policy, snapshot), list[FilledMachine]()
-    dearest = [offer for offer in offers if offer.price == offers[-1].price]
-    for count, offer in zip(contents, dearest * len(contents), strict=False):
-        (row,) = sim.add_nodes([offer.node(policy, f"m{len(machines)}")])
-        allowance.take(offer, 1)
-        sim.place(cls, row, count)
-        machines.append(FilledMachine(offer, row))
-        machines[-1].add(cls, count)
-    return simulated, offers, machines, allowance, Placer(policy, simulated.pools)
-
-
-@pytest.mark.parametrize(
-    ("contents", "left"),
-    [
-        pytest.param((2, 2), [0, 4], id="two fit just beside two"),
-        pytest.param((2, 3), [2, 3], id="one of two does not"),
-        pytest.param((2, 3, 3), [0, 4, 4], id="one beside each of two others"),
-    ],
-)
-def test_a_machine_goes_where_the_others_have_just_room_for_what_it_holds(
-    contents: tuple[int, ...], left: list[int]
-) -> None:
-    simulated, _, machines, allowance, placer = filled([make_flavour("four", "4", "64Gi", "0.40")], *contents)
-    rental = ExpectedRental(make_policy(), [])
-    drop_superfluous(simulated.sim, machines, [], allowance, placer, rental)
-    assert sorted(sum(count for _, count in machine.contents) for machine in machines) == left
-
-
-def test_machines_in_two_zones_that_hold_the_same_each_become_a_smaller_one_of_their_own() -> None:
-    flavours = [
-        make_flavour("small", "2", "4Gi", "0.10", zones=("a", "b")),
-        make_flavour("large", "4", "64Gi", "0.40", zones=("a", "b")),
-    ]
-    simulated, offers, machines, allowance, _ = filled(flavours, 1, 1)
-    right_size(simulated.sim, machines, offers, allowance, lambda offer: 1.0)
-    assert [(machine.offer.flavour.name, machine.offer.zone) for machine in machines] == [
-        ("small", "a"),
-        ("small", "b"),
-    ]
 
 
 def test_under_a_limit_of_nodes_large_machines_are_bought() -> None:
