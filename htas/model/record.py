@@ -87,7 +87,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first.
     `share_millionths` is what it asked for of the node's CPU and memory, the mean of both. `claim` is empty on nodes
-    that HTAS does not own.
+    that HTAS does not own. `created_at` is when the pod was created, before its first move; 0: not on record.
     """
 
     namespace: str
@@ -106,6 +106,9 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str = ""
     succeeded: bool | None = None
     """None: it moved, was removed, or ended unseen."""
+    created_at: float = 0.0
+    extended: tuple[tuple[str, int], ...] = ()
+    """The extended resources it asked for, such as GPUs, sorted by name."""
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
