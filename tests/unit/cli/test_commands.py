@@ -239,7 +239,7 @@ REFUSED_COSTS = [
     (("--against", "peak m9.huge"), "there is no flavour 'm9.huge'"),
     (("--against", "² m1.large"), "is no alternative"),
     (("--against", "0 m1.large"), "is no alternative"),
-    (("--against", "peak", "-o", "csv"), "--against: is told beside a table"),
+    (("--against", "peak", "-o", "csv"), "--against: is printed under a table"),
     (("--since", "2026-01-06", "--until", "2026-01-05"), "--since: is not before --until"),
     (("--since", "yesterday"), "--since: 'yesterday' is no instant"),
 ]

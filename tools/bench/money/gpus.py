@@ -87,8 +87,8 @@ def _gpu_runs(seed: int) -> Scene:
     ]
     for number, at_s in enumerate(poisson(random, lambda _: 3 / HOUR_S, 200.0, until_s - 2 * HOUR_S)):
         arrivals += _helpers(random, f"prep-{number}", at_s, 4)
-        gpus = random.choice((1, 1, 1, 1, 2, 4))
-        arrivals.append(Arrival(at_s + 600, _training(random, f"train-{number}", gpus, (0.33, 5.0))))
+        wanted = random.choice((1, 1, 1, 1, 2, 4))
+        arrivals.append(Arrival(at_s + 600, _training(random, f"train-{number}", wanted, (0.33, 5.0))))
     arrivals.append(closing(until_s))
     gpus = [("g.1", 8, 32, 1, 0.95), ("g.2", 16, 64, 2, 1.90), ("g.4", 32, 128, 4, 3.75)]
     plain: list[Row] = [(f"c.{n}", n, 4 * n, 0.048 * n) for n in (2, 4, 8, 16)]
