@@ -87,6 +87,7 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            launched_for=launch.owners,
         )
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:

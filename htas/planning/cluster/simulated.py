@@ -22,6 +22,7 @@ from htas.planning.cluster.attaching import Attaching
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.declined import have_declined
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
@@ -65,6 +66,8 @@ class SimulatedCluster:
     """Nodes that are Ready and take no pods, by name, since they are urgently to go."""
     kept_for_urgent: frozenset[str] = frozenset()
     """Names of rows that were bought to take over from these: work that waits does not get their room."""
+    declined: tuple[Pod, ...] = ()
+    """Pods of other schedulers for which no room is kept now, since these did not use it."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
@@ -96,9 +99,9 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     daemon_sets.count_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
-    withheld = _withheld(waiting, snapshot, policy)
-    if withheld:
-        theirs = {pod.uid for pod in withheld}
+    withheld, declined = _withheld(waiting, snapshot, policy), have_declined(waiting, snapshot, policy, now)
+    if withheld or declined:
+        theirs = {pod.uid for pod in (*withheld, *declined)}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
     return SimulatedCluster(
         sim,
@@ -116,6 +119,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         reservations,
         shunned,
         kept_for_urgent(snapshot, policy, now, shunned),
+        declined,
     )
 
 
