@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from htas.adapters.tokens import shows
+from htas.cli import signals
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster
 from htas.cli.recognising import recognised_in
@@ -29,6 +30,7 @@ from htas.daemon.authorization import Guarded
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes, set_cookie
 from htas.daemon.sessions import Sessions
+from htas.daemon.wrong_tokens import WrongTokens
 from htas.model.modes import Approval
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept
@@ -95,15 +97,16 @@ class Entrance:
 def serve(seat: Seat, port: int, secret: str | None = None) -> tuple[Listener, str]:
     """The pages and the API on loopback, and the link that opens them. Raises PermanentError."""
     seat.is_entered_once = True
-    gate, sessions = OneSecret(secret or token_urlsafe(24)), Sessions()
+    gate, sessions, wrong_tokens = OneSecret(secret or token_urlsafe(24)), Sessions(), WrongTokens()
     entrance = Entrance(gate, sessions)
     routes = [
         Route(ENTER, entrance.enter),
         *page_routes(),
-        *session_routes(gate, sessions),
+        *session_routes(gate, sessions, wrong_tokens),
         *api_routes(seat),
     ]
-    listener = Listener((LOOPBACK, port), Guarded(Starlette(routes=routes), gate, sessions), "ui", key="--port")
+    guarded = Guarded(Starlette(routes=routes), gate, sessions, wrong_tokens=wrong_tokens)
+    listener = Listener((LOOPBACK, port), guarded, "ui", key="--port")
     return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={entrance.secret}"
 
 
@@ -139,8 +142,7 @@ def token_in(path: Path | None) -> Iterator[str]:
 def run(seat: Seat, port: int, token_file: Path | None = None, played: threading.Thread | None = None) -> None:
     """Serve until a signal."""
     done = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: done.set())
+    signals.handle(dict.fromkeys((*signals.ENDING, signal.SIGHUP), done.set))
     with token_in(token_file) as token:
         listener, link = serve(seat, port, token)
         listener.start()
