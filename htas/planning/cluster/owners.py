@@ -9,6 +9,7 @@ import msgspec
 
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
 
 
 class Owners:
@@ -39,6 +40,27 @@ class Owners:
             mark = self._marks[parts] = f"{crc32(demands.encode(), self._groups):08x}"
             self._kept.append(pod)  # an object that died could leave its id to another one
         return mark
+
+
+class OwnersApart:
+    """Tells pods apart whose owners have had unused launches of late: these take no room of what comes for others.
+
+    They would have it all, one machine after another, and each pod that they displace would have another launched.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        self._apart = snapshot.memory.launches.unused.keys()
+        self._owners = Owners(policy)
+
+    def __bool__(self) -> bool:
+        return bool(self._apart)
+
+    def of(self, pod: Pod) -> str:
+        """The mark of such an owner; empty: of any other."""
+        if pod.node is not None:
+            return ""
+        owner = self._owners.of(pod)
+        return owner if owner in self._apart else ""
 
 
 def _values(of: object) -> object:

@@ -27,6 +27,7 @@ from htas.planning.cluster.feasibility.filter_context import FilterContext, Volu
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
+from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.pools import Pool, in_pools
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
@@ -87,7 +88,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     counts.grow(table.free.shape[1])
     lent = {name: price for name, price in lent_nodes(snapshot, policy, now).items() if name not in going}
     world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
-    book = ClassBook(policy, axis, counts)
+    book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy))
     sim = Simulation(world, now)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming, shunned)

@@ -20,6 +20,7 @@ import msgspec
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunches
 from htas.model.pods import Pod
+from htas.planning.cluster.classes import Bools
 from htas.planning.cluster.owners import Owners
 from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
@@ -92,6 +93,7 @@ class _Followed:
         self._tries = dict(self._before.tries)
         self._settling: dict[str, str] = {}
         self._left_behind: dict[str, set[float]] = {}
+        self._holding: dict[int, Bools] = {}
 
     @cached_property
     def _claims(self) -> Mapping[str, NodeClaim]:
@@ -140,15 +142,15 @@ class _Followed:
         row = self._rows.get(claim_id)
         if row is not None and claim.state is ClaimState.READY:
             owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, claim, row)}
-        elif row is not None and claim.is_coming:
-            owners = {o: left for o, uids in owners.items() if (left := self._not_displaced(o, uids, row)) is not None}
+        if row is not None:
+            owners = self._now_for(owners, row)
         if owners or claim.is_coming:
             self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
             self._note_left_behind(owners, launch, row)
 
     def _not_served(self, claim_id: str, claim: NodeClaim | None, launch: OpenLaunch) -> dict[str, tuple[str, ...]]:
         """The owners and pods of a launch that do not run yet; where an owner's pod runs on its node, it is used."""
-        row = self._rows.get(claim_id) if claim is not None and not claim.is_coming else None
+        row = self._rows.get(claim_id) if claim is not None else None
         here = self._context.simulated.running.get(row, ()) if row is not None else ()
         users = {self._owners.of(pod) for pod in here if pod.started_at is not None and pod.is_work}
         left: dict[str, tuple[str, ...]] = {}
@@ -156,10 +158,14 @@ class _Followed:
             if owner in users:
                 self._note_used(owner, launch)
                 continue
-            still = tuple(uid for uid in uids if (pod := self._pods.get(uid)) is None or pod.started_at is None)
+            still = tuple(uid for uid in uids if not self._runs(uid))
             if still or not uids:
                 left[owner] = still
         return left
+
+    def _runs(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is not None and pod.started_at is not None
 
     def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, claim: NodeClaim, row: int) -> bool:
         """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or is full."""
@@ -171,7 +177,7 @@ class _Followed:
         if not simulated.sim.table.is_open[row] or not node.takes_pods:
             return False
         cls = simulated.book.class_of(pod)
-        if others and simulated.sim.could_hold(cls)[row]:
+        if others and self._could_hold(pod, row):
             return True
         if not others and simulated.sim.fits(cls, row):
             return False
@@ -183,21 +189,39 @@ class _Followed:
         return True
 
     def _others_on(self, row: int) -> bool:
-        there = [*self._context.simulated.running.get(row, ()), *self._placements.get(row, ())]
-        return any(pod.is_work for pod in there)
+        return self._is_in_use(row) or any(pod.is_work for pod in self._placements.get(row, ()))
 
-    def _not_displaced(self, owner: str, uids: tuple[str, ...], row: int) -> tuple[str, ...] | None:
-        """The pods of a coming machine but those whose room others get that come first; None: none is left."""
-        if not uids or row not in self._placements:
-            return uids
-        sim, book = self._context.simulated.sim, self._context.simulated.book
+    def _now_for(self, owners: Mapping[str, tuple[str, ...]], row: int) -> dict[str, tuple[str, ...]]:
+        """Whom an unused machine is for by this plan: who has room on it, and who would not fit even alone.
 
-        def is_displaced(uid: str) -> bool:
-            pod = self._pods.get(uid)
-            return pod is not None and uid not in self._placed and bool(sim.could_hold(book.class_of(pod))[row])
+        Pods that are alike change places from plan to plan, and others come first: a launch is held against those who
+        count on it when it turns out to be unused.
+        """
+        placed = [pod for pod in self._placements.get(row, ()) if pod.is_work]
+        if not placed or self._is_in_use(row):
+            return dict(owners)
+        now: dict[str, dict[str, None]] = {}
+        for pod in placed:
+            now.setdefault(self._owners.of(pod), {})[pod.uid] = None
+        for owner, uids in owners.items():
+            left = [uid for uid in uids if not self._could_run(owner, uid, row)]
+            if left or not uids:
+                now.setdefault(owner, {}).update(dict.fromkeys(left))
+        return {owner: tuple(uids) for owner, uids in now.items()}
 
-        left = tuple(uid for uid in uids if not is_displaced(uid))
-        return left or None
+    def _could_run(self, owner: str, uid: str, row: int) -> bool:
+        """Whether a node would take a pod if it were empty; of one that is gone, another of its owner without room."""
+        pod = self._pods.get(uid) or self._without_room.get(owner)
+        return pod is not None and self._could_hold(pod, row)
+
+    def _could_hold(self, pod: Pod, row: int) -> bool:
+        cls = self._context.simulated.book.class_of(pod)
+        if id(cls) not in self._holding:
+            self._holding[id(cls)] = self._context.simulated.sim.could_hold(cls)
+        return bool(self._holding[id(cls)][row])
+
+    def _is_in_use(self, row: int) -> bool:
+        return any(pod.is_work for pod in self._context.simulated.running.get(row, ()))
 
     def _note_left_behind(self, owners: Mapping[str, tuple[str, ...]], launch: OpenLaunch, row: int | None) -> None:
         """Note launches whose pods are all gone and that no pod of their owner has room on."""
@@ -239,7 +263,11 @@ class _Followed:
             for owner, each in self._unused.items()
             if each.at > since - HOUR_S  # its flavours may pause for longer than it counts
         }
-        tries = {key: kept for key, each in self._tries.items() if (kept := tuple(at for at in each if at > since))}
+        tries = {
+            key: kept
+            for key, each in self._tries.items()
+            if (kept := tuple(at for at in each if at > since)) and not self._runs(key.partition(" ")[0])
+        }
         left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
         record = Launches(self._open, unused, tries, self._before.declined)
         return LaunchesSoFar(record, self._settling, left_behind)
