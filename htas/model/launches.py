@@ -10,6 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+MOST_OWNERS = 20
+"""So many owners of a launch are written into the journal, the first by their marks."""
+
 
 class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """A launched machine that is coming, or there and unused: `owners` has the pods (uids) it is for, by owner.
@@ -65,3 +68,8 @@ class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     """By pod (uid and owner): when its launches that ended unused were made, within the last hour."""
     declined: Mapping[str, Declined] = {}
     """By owner whose pods another scheduler binds."""
+
+    def owners_of(self, claim: str) -> tuple[str, ...]:
+        """Marks of the owners that an open launch is for, the first of them: so many go into the journal."""
+        launch = self.open.get(claim)
+        return tuple(launch.owners)[:MOST_OWNERS] if launch is not None else ()

@@ -25,9 +25,6 @@ class Launch(msgspec.Struct, frozen=True):
     replaces: tuple[str, ...] = ()
     """Nodes that it replaces, with the other machines that name them: they are emptied once all are Ready."""
 
-    owners: tuple[str, ...] = ()
-    """Marks of the owners of its pods, for the journal."""
-
     @property
     def purpose(self) -> str:
         """In words: for how many pods, or else why."""

@@ -18,7 +18,6 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.declined import declined_after, told_declined
 from htas.planning.cluster.feasibility.volumes import reaches
-from htas.planning.cluster.owners import Owners
 from htas.planning.cluster.simulation import Placements
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
@@ -30,7 +29,7 @@ from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.place.deletion_costs import DeletionCosts
 from htas.planning.provision.purchase import BoughtMachine
-from htas.planning.provision.unused_launches import MOST_OWNERS, with_launched
+from htas.planning.provision.unused_launches import with_launched
 from htas.planning.schedule import Scheduled
 
 
@@ -52,8 +51,7 @@ def write_plan(
     given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
     filled = [(item, placements.get(item.row, [])) for item in bought.values()]
-    owners = Owners(context.policy)
-    launch = tuple(_launch(item, pods, owners) for item, pods in filled)
+    launch = tuple(_launch(item, pods) for item, pods in filled)
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
@@ -232,7 +230,7 @@ def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:
     return any(each.key in awaited for reach in asked for term in reach.terms for each in term.expressions)
 
 
-def _launch(item: BoughtMachine, pods: Sequence[Pod], owners: Owners) -> Launch:
+def _launch(item: BoughtMachine, pods: Sequence[Pod]) -> Launch:
     offer = item.offer
     why = "" if pods else f"for work expected soon, or to bring group {offer.group.name} to its minimum size"
     return Launch(
@@ -243,5 +241,4 @@ def _launch(item: BoughtMachine, pods: Sequence[Pod], owners: Owners) -> Launch:
         nanos_per_hour=offer.price,
         pods=tuple(sorted(pod.key for pod in pods)),
         why=why,
-        owners=tuple(sorted({owners.of(pod) for pod in pods}))[:MOST_OWNERS],
     )

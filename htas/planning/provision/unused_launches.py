@@ -28,8 +28,6 @@ from htas.planning.place.context import PlanContext
 HOUR_S = 3600.0
 SETTLES_S = 60.0
 """So long after it is Ready a node may yet lose a taint: a network agent's takes some 20 s, a GPU driver's longer."""
-MOST_OWNERS = 20
-"""So many owners of a launch are written into the journal, the first by their marks."""
 _ENDED = frozenset({ClaimState.FAILED, ClaimState.RELEASED})
 
 
