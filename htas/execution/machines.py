@@ -6,7 +6,7 @@ alone (`CloudCalls.under_way`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -34,6 +34,10 @@ from htas.ports import ConflictError, HTASError
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
 
 
+def _no_owners(claim: str) -> tuple[str, ...]:
+    return ()
+
+
 class Machines:
     """Buys, follows and clears away machines. It touches only what carries this cluster's name."""
 
@@ -58,11 +62,16 @@ class Machines:
     def policy(self, policy: Policy) -> None:
         self._orders.policy = policy
 
-    def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
-        """Journal the claims, then have the cloud asked for their machines, several at a time."""
+    def launch(
+        self, launches: Sequence[Launch], owners_of: Callable[[str], tuple[str, ...]] = _no_owners
+    ) -> list[Outcome]:
+        """Journal the claims, then have the cloud asked for their machines, several at a time.
+
+        `owners_of` tells the marks of the owners that a claim is for.
+        """
         if not launches:
             return []
-        wanted = [self._wanted(launch) for launch in launches]
+        wanted = [self._wanted(launch, owners_of(launch.claim)) for launch in launches]
         store = self._ports.store
         try:
             together = put_together(store, wanted)
@@ -75,7 +84,7 @@ class Machines:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
         return outcomes
 
-    def _wanted(self, launch: Launch) -> NodeClaim:
+    def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
         now = self._ports.clock.now()
         return NodeClaim(
             id=launch.claim,
@@ -87,6 +96,7 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            launched_for=owners,
         )
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
