@@ -109,8 +109,12 @@ class Drainer:
             return [], []
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)], []
-        if node is None:  # somebody deleted the Node object: its machine must go all the same
-            if can_release:
+        if node is None:
+            there = self.machines.identity.of_claim.get(drain.claim)
+            if there is not None:
+                why = Invalid(OutcomeReason.RENAMED, f"its machine has registered as node {there.name} since")
+                return [self._undo(there.name, drain, claim, why)], []
+            if can_release:  # somebody deleted the Node object: its machine must go all the same
                 self.machines.release(claim)
             return [], []
         if not node.is_draining or not node.is_unschedulable:
@@ -121,13 +125,22 @@ class Drainer:
             if node.held_by is not None:
                 held_back = Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
                 return [self._undo(drain.node, drain, claim, held_back)], []
-            if can_release:
-                self.machines.release(claim)
-            return [], []
+            return self._emptied(drain, claim, validator, can_release), []
         why = self._hopeless(drain, node, held, validator)
         if why is not None:
             return [self._undo(drain.node, drain, claim, why)], []
         return [], self._moves_on(drain, held, departures)
+
+    def _emptied(self, drain: Drain, claim: NodeClaim, validator: Validator, can_release: bool) -> list[Outcome]:
+        """Have the machine of an empty node deleted; not while pods run on another Node object of it."""
+        why = self.machines.gate.runs_on(validator.view, claim.instance or "", claim.id, claim.node)
+        if why is None or claim.leaving_since is not None:
+            if can_release:
+                self.machines.release(claim)
+            return []
+        if validator.now - drain.started_at < self.policy.timeouts.drain_s:
+            return []
+        return [self._undo(drain.node, drain, claim, Invalid(OutcomeReason.PODS_RUN, why))]
 
     def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], validator: Validator) -> Invalid | None:
         """Why a drain cannot finish, or must not go on."""

@@ -15,7 +15,7 @@ from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.reasons import Unplaced
+from htas.model.reasons import OutcomeReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import AnnouncerPort
 
@@ -123,6 +123,10 @@ class EventRecorder:
                     yield _of_move(outcome.move, outcome.message)
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
+                case Action.SET_UP if outcome.reason is OutcomeReason.RELABELLED and node is not None:
+                    yield News("Node", node.name, "LabelsRestored", outcome.message, node.uid, is_warning=True)
+                case Action.RELEASE if outcome.reason is OutcomeReason.PODS_RUN:
+                    yield from _of_held(outcome, snapshot)
                 case _ if is_done:
                     is_near = plan.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
                     yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot, plan)
@@ -157,6 +161,13 @@ def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
     elif outcome.status is OutcomeStatus.DONE:
         message = f"is emptied and given back: {outcome.message}"
         yield News("Node", node.name, "ScaleDown", message, node.uid)
+
+
+def _of_held(outcome: Outcome, snapshot: ClusterSnapshot) -> Iterator[News]:
+    """Told of the node that runs pods while its machine was to be deleted."""
+    for node in snapshot.cluster.nodes:
+        if node.claim == outcome.subject:
+            yield News("Node", node.name, "DeletionHeld", outcome.message, node.uid, is_warning=True)
 
 
 def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:

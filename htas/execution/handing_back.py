@@ -13,10 +13,9 @@ from functools import partial
 import msgspec
 
 from htas.execution.calls import Call, Calls, attempted
-from htas.execution.claims_seen import nodes_of_claims
 from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
-from htas.execution.ports import Ports, observed
+from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.execution.validation import Validator, pods_to_leave
 from htas.model.claims import ClaimState, NodeClaim
@@ -67,10 +66,11 @@ class HandingBack:
 
         Raises what cluster, cloud and journal raise where they cannot be read: the next step tries again.
         """
-        view, instances = observed(self.ports, self.policy), tuple(self.ports.provider.instances())
+        instances = tuple(self.ports.provider.instances())
+        view = self.machines.observed(instances)
         outcomes = self.machines.reconcile(view, instances)
         ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
-        nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
+        nodes = dict(self.machines.identity.of_claim)
         left: list[Left] = []
         emptying: list[tuple[NodeClaim, Node]] = []
         validator = Validator(view, self.policy, self.ports.clock.now(), ())
@@ -96,7 +96,7 @@ class HandingBack:
         """Open what is closed and has not left: work may run there again."""
         outcomes = []
         claims = {claim.id: claim for claim in self.ports.store.claims()}
-        for node in self.ports.cluster.observe().nodes:
+        for node in self.machines.observed().nodes:
             claim = claims.get(node.claim or "")
             if node.cluster != self.policy.cluster or not node.is_draining:
                 continue
