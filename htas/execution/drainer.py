@@ -112,8 +112,8 @@ class Drainer:
         if node is None:
             there = self.machines.identity.of_claim.get(drain.claim)
             if there is not None:
-                why = Invalid(OutcomeReason.RENAMED, f"its machine has registered as node {there.name} since")
-                return [self._undo(there.name, drain, claim, why)], []
+                renamed = Invalid(OutcomeReason.RENAMED, f"its machine has registered as node {there.name} since")
+                return [self._undo(there.name, drain, claim, renamed)], []
             if can_release:  # somebody deleted the Node object: its machine must go all the same
                 self.machines.release(claim)
             return [], []

@@ -29,6 +29,7 @@ NOT_BOUGHT = frozenset(
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
+_OF_IDENTITY = {OutcomeReason.RELABELLED: "LabelsRestored", OutcomeReason.PODS_RUN: "DeletionHeld"}
 UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SURPLUS})
 """Pods that are not ours to speak of yet."""
 
@@ -103,6 +104,7 @@ class EventRecorder:
         nodes = {node.name: node for node in snapshot.cluster.nodes}
         emptied: set[str | None] = {drain.node for drain in snapshot.drains}
         for outcome in outcomes:
+            yield from _of_identity(outcome, snapshot.cluster.nodes)
             is_done = outcome.status is OutcomeStatus.DONE
             pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
             match outcome.action:
@@ -123,10 +125,6 @@ class EventRecorder:
                     yield _of_move(outcome.move, outcome.message)
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
-                case Action.SET_UP if outcome.reason is OutcomeReason.RELABELLED and node is not None:
-                    yield News("Node", node.name, "LabelsRestored", outcome.message, node.uid, is_warning=True)
-                case Action.RELEASE if outcome.reason is OutcomeReason.PODS_RUN:
-                    yield from _of_held(outcome, snapshot)
                 case _ if is_done:
                     is_near = plan.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
                     yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot, plan)
@@ -163,11 +161,12 @@ def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
         yield News("Node", node.name, "ScaleDown", message, node.uid)
 
 
-def _of_held(outcome: Outcome, snapshot: ClusterSnapshot) -> Iterator[News]:
-    """Told of the node that runs pods while its machine was to be deleted."""
-    for node in snapshot.cluster.nodes:
-        if node.claim == outcome.subject:
-            yield News("Node", node.name, "DeletionHeld", outcome.message, node.uid, is_warning=True)
+def _of_identity(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
+    """Told of nodes whose labels were set back, and of those that run pods while their machine was to be deleted."""
+    said = _OF_IDENTITY.get(outcome.reason) if outcome.reason is not None else None
+    if said is not None:
+        of = (node for node in nodes if outcome.subject in (node.name, node.claim))
+        yield from (News("Node", node.name, said, outcome.message, node.uid, is_warning=True) for node in of)
 
 
 def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:

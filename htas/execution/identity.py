@@ -98,9 +98,9 @@ class _Identifying:
                 what = f"label {CLAIM_LABEL}={node.claim} is not of this node's machine: passed over"
                 yield Problem(f"Node {name}", what, is_doubt=True)
         for instance in self._in_error:
-            node = self._found.get(self._claim_of.get(instance.id, ""))
-            if node is not None and node.is_ready:
-                what = f"the cloud says that it is in error; its node {node.name} is Ready, so it stays"
+            there = self._found.get(self._claim_of.get(instance.id, ""))
+            if there is not None and there.is_ready:
+                what = f"the cloud says that it is in error; its node {there.name} is Ready, so it stays"
                 yield Problem(f"Machine {instance.id}", what, is_doubt=True)
 
     def _by_machine(self) -> None:

@@ -325,8 +325,10 @@ class Machines:
             self._orders.close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
                 outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
-        if node is not None and instance is None and self.gate.on_nodes(view, [node]) is None:
-            outcomes.append(self._delete_node(node.name, claim.message))
+        if node is not None and instance is None:
+            doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
+            idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
+            outcomes += [self._delete_node(each.name, claim.message) for each in idle]
         return outcomes
 
     def _delete_node(self, name: str, why: str) -> Outcome:
