@@ -27,6 +27,7 @@ from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
+from htas.execution.orphans import orphans
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
@@ -338,6 +339,7 @@ class Daemon:
             failed_moves=self._retries.left_alone(now),
             memory=self._memory,
             rearrangement=rearrangement_of(business.disruptions),
+            orphans=orphans(view.nodes, business.claims, cloud.instances, self.policy),
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 

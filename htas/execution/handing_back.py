@@ -49,6 +49,8 @@ class HandingBack:
     policy: Policy
     machines: Machines
     own_pod: str = ""
+    only: frozenset[str] | None = None
+    """The claims whose machines are handed back; None: all."""
     left: tuple[Left, ...] = ()
     """What is not gone, as of the last step."""
 
@@ -76,6 +78,8 @@ class HandingBack:
         validator = Validator(view, self.policy, self.ports.clock.now(), ())
         for claim in self.ports.store.claims():
             node = nodes.pop(claim.id, None)
+            if not self._is_meant(claim.id):
+                continue
             if self._is_leaving(claim):
                 left.append(Left(node.name if node is not None else claim.id, LEAVING))
             elif node is None:
@@ -85,8 +89,12 @@ class HandingBack:
             else:
                 emptying.append((claim, node))
         known = {claim.id for claim in self.ports.store.claims()}
-        left += [Left(claim, LEAVING) for claim in ours if claim not in known and claim not in nodes]
-        left += [_without_claim(node, claim in ours) for claim, node in nodes.items()]
+        left += [
+            Left(claim, LEAVING)
+            for claim in ours
+            if claim not in known and claim not in nodes and self._is_meant(claim)
+        ]
+        left += [_without_claim(node, claim in ours) for claim, node in nodes.items() if self._is_meant(claim)]
         outcomes += self._close(emptying)
         left += self._empty(emptying, view, outcomes)
         self.left = tuple(left)
@@ -98,7 +106,7 @@ class HandingBack:
         claims = {claim.id: claim for claim in self.ports.store.claims()}
         for node in self.machines.observed().nodes:
             claim = claims.get(node.claim or "")
-            if node.cluster != self.policy.cluster or not node.is_draining:
+            if node.cluster != self.policy.cluster or not node.is_draining or not self._is_meant(node.claim or ""):
                 continue
             if claim is not None and self._is_leaving(claim):
                 continue
@@ -109,6 +117,9 @@ class HandingBack:
         self.ports.cluster.set_draining(node.name, False)
         if claim is not None and claim.state is ClaimState.DRAINING:
             self.machines.put(claim, ClaimState.READY, "not handed back")
+
+    def _is_meant(self, claim: str) -> bool:
+        return self.only is None or claim in self.only
 
     def _is_leaving(self, claim: NodeClaim) -> bool:
         is_asked = claim.leaving_since is not None or claim.id in self.machines.cloud.under_way

@@ -189,6 +189,14 @@ class SandboxCloud:
         else:
             self._queue.after(DELETE_S, partial(self._gone, instance_id))
 
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        self.faults.strike("adopt")
+        known = self._instances.get(instance_id)
+        if known is None:
+            raise NotFoundError(f"machine {instance_id} is gone")
+        self._instances[instance_id] = msgspec.structs.replace(known, cluster=cluster, claim=claim, group=group)
+        self._note_change()
+
     def instances(self) -> Sequence[Instance]:
         self.faults.strike("instances")
         return tuple(each for each in self._instances.values() if each.id not in self._unlisted)
