@@ -26,8 +26,8 @@ class DeletionGate:
     timeouts: Timeouts
     _silent_since: Mapping[str, float] = field(default_factory=dict)
     """By node since when its kubelet has been silent (not Ready)."""
-    _known: frozenset[str] = frozenset()
-    """Ids of all machines that the cloud or the journal knows."""
+    _known: Mapping[str, str] = field(default_factory=dict)
+    """The claim of each machine that the cloud or the journal knows; empty where it has none."""
 
     def look(self, nodes: Iterable[Node], claims: Iterable[NodeClaim], instances: Iterable[Instance]) -> None:
         """Note which nodes are silent, and which machines there are."""
@@ -39,7 +39,8 @@ class DeletionGate:
             if not node.is_ready
         }
         self._silent_since = silent
-        self._known = frozenset(i.id for i in instances) | {c.instance for c in claims if c.instance is not None}
+        known = {instance.id: instance.claim or "" for instance in instances}
+        self._known = known | {claim.instance: claim.id for claim in claims if claim.instance is not None}
 
     def why_not(self, instance: str, claim: str, node: str | None) -> str | None:
         """What runs on a machine, in words; None: nothing. Raises what the cluster raises where it cannot be read."""

@@ -73,8 +73,11 @@ class _Identifying:
             if claim.instance is not None:
                 self._claim_of[claim.instance] = claim.id
             self._groups[claim.id] = claim.group
+        self._by_name = {claim.node: claim.id for claim in self._claims.values() if claim.node is not None}
         self._found: dict[str, Node] = {}
         self._doubles: dict[str, str] = {}
+        self._liars: dict[str, str] = {}
+        """By name, each node whose providerID names the machine of another."""
 
     def found(self) -> Identity:
         self._by_machine()
@@ -93,6 +96,8 @@ class _Identifying:
         for name, right in sorted(self._doubles.items()):
             what = f"its providerID names the machine of node {right}: HTAS puts no pods there"
             yield Problem(f"Node {name}", what, is_doubt=True)
+        for name, machine in sorted(self._liars.items()):
+            yield Problem(f"Node {name}", f"its providerID names machine {machine}, which is another's", is_doubt=True)
         for name, node in sorted(changed.items()):
             if name not in ours and name not in self._doubles:
                 what = f"label {CLAIM_LABEL}={node.claim} is not of this node's machine: passed over"
@@ -104,11 +109,19 @@ class _Identifying:
                 yield Problem(f"Machine {instance.id}", what, is_doubt=True)
 
     def _by_machine(self) -> None:
-        """Nodes whose providerID names a machine of ours. Of several that name one, one is right at most."""
+        """Nodes whose providerID names a machine of ours, or none, while the journal knows the node.
+
+        Of several that name one, one is right at most. One that the journal knows as the node of another claim is not
+        believed: a providerID does not change.
+        """
         by_claim: dict[str, list[Node]] = {}
         for node in self._all:
-            claim = self._claim_of.get(node.machine) if node.provider_id else None
-            if claim is not None:
+            claim, known = self._claim_of.get(node.machine) if node.provider_id else None, self._by_name.get(node.name)
+            if claim is None and not (node.provider_id and node.machine in self._listed):
+                claim = known
+            if claim is not None and known not in (None, claim):
+                self._liars[node.name] = node.machine
+            elif claim is not None:
                 by_claim.setdefault(claim, []).append(node)
         for claim, them in by_claim.items():
             right = min(them, key=lambda node: self._doubt(node, claim)) if len(them) > 1 else them[0]
@@ -125,12 +138,10 @@ class _Identifying:
         return not node.is_ready, not is_known, not is_named_for(node, claim), node.created_at, node.name
 
     def _by_journal(self) -> None:
-        """Nodes without such a providerID that the journal knows by name."""
-        by_name = {claim.node: claim.id for claim in self._claims.values() if claim.node is not None}
-        for node in self._open():
-            claim = by_name.get(node.name)
-            if claim is not None:
-                self._found.setdefault(claim, node)
+        """Nodes that name the machine of another, and that the journal knows."""
+        for node in self._all:
+            if node.name in self._liars:
+                self._found.setdefault(self._by_name[node.name], node)
 
     def _by_label(self) -> None:
         """The last resort. Where the providerID is of a form that we do not know, the node's name must agree."""
@@ -148,7 +159,8 @@ class _Identifying:
         return [
             node
             for node in self._all
-            if node.name not in taken and not (node.provider_id and node.machine in self._listed)
+            if node.name not in taken
+            and (node.name in self._liars or not (node.provider_id and node.machine in self._listed))
         ]
 
     def _true(self, node: Node, claim: str | None) -> Node:
@@ -185,20 +197,22 @@ def is_named_for(node: Node, claim: str) -> bool:
 
 
 def nodes_of_machine(
-    nodes: Iterable[Node], instance: str, claim: str, node: str | None, known: frozenset[str]
+    nodes: Iterable[Node], instance: str, claim: str, node: str | None, known: Mapping[str, str]
 ) -> list[Node]:
-    """Every node that may run on a machine: those whose providerID names it.
+    """Every node that may run on a machine: those whose providerID names it, the one that the journal knows, and those
+    that bear its claim's name, unless they run on another machine of that claim.
 
-    Where none does, those that bear its claim's name or label, or that the journal knows as its node, unless their
-    providerID names another of the `known` machines.
+    Where there is none, also those that bear its label, unless they run on another machine at all. `known` has the
+    claim of each machine.
     """
     them = list(nodes)
-    sure = [each for each in them if each.provider_id and each.machine == instance]
-    if sure:
-        return sure
-    return [
+    likely = [
         each
         for each in them
-        if (each.name == node or is_named_for(each, claim) or each.claim == claim)
-        and not (each.provider_id and each.machine in known)
+        if (each.provider_id and each.machine == instance)
+        or each.name == node
+        or (is_named_for(each, claim) and not (each.provider_id and known.get(each.machine) == claim))
     ]
+    if likely:
+        return likely
+    return [each for each in them if each.claim == claim and not (each.provider_id and each.machine in known)]

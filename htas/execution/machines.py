@@ -244,7 +244,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._seen(claim, instance, node, view)
+        claim = self._seen(claim, instance, node)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
@@ -273,15 +273,14 @@ class Machines:
         if not self._was_away:
             self.times = timed(self.times, claim, step.state, now)
 
-    def _seen(self, claim: NodeClaim, instance: Instance | None, node: Node | None, view: ClusterView) -> NodeClaim:
+    def _seen(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> NodeClaim:
         """Note since when the cloud has not listed a claim's machine, or lists it as going.
 
         Likewise the name under which its node has registered anew, and the group that it was adopted into.
         """
         now, known = self._ports.clock.now(), claim
         claim = not_ahead(claim, now)
-        is_renamed = node is not None and claim.node is not None and claim.node != node.name
-        if node is not None and is_renamed and all(each.name != claim.node for each in view.nodes):
+        if node is not None and claim.node not in (None, node.name):
             claim = msgspec.structs.replace(claim, node=node.name)
         adopted = instance.group if instance is not None else None
         if adopted != claim.group and adopted and self.policy.group(adopted) is not None:

@@ -110,15 +110,27 @@ def test_a_machine_of_another_cluster_of_htas_is_nobodys_here_whatever_the_journ
     ("nodes", "expected"),
     [
         pytest.param([node(), node("forged")], ["c", "forged"], id="both that name it: either may run on it"),
-        pytest.param([node("renamed"), node("x", machine="")], ["renamed"], id="one that names it is enough"),
+        pytest.param([node("renamed"), node("x", machine="")], ["renamed"], id="by its label only where none names it"),
         pytest.param([node(machine="")], ["c"], id="by its label"),
         pytest.param([node(machine="", claim="x")], ["c"], id="by its name"),
         pytest.param([node("known", machine="", claim="x")], ["known"], id="by the journal"),
         pytest.param([node(machine="k3s://c", claim="x")], ["c"], id="by its name, with a providerID of another form"),
         pytest.param([node("other", machine="openstack:///vm-2")], [], id="not one that runs on another machine"),
+        pytest.param([node(machine="openstack:///vm-2")], ["c"], id="its name, though it says that it runs elsewhere"),
+        pytest.param([node(machine="openstack:///vm-b")], [], id="not one that runs on the other machine of its claim"),
     ],
 )
 def test_every_node_that_may_run_on_a_machine_speaks_against_its_deletion(
     nodes: list[Node], expected: list[str]
 ) -> None:
-    assert [each.name for each in nodes_of_machine(nodes, "vm", "c", "known", frozenset({"vm", "vm-2"}))] == expected
+    assert [
+        each.name for each in nodes_of_machine(nodes, "vm", "c", "known", {"vm": "c", "vm-2": "d", "vm-b": "c"})
+    ] == expected
+
+
+def test_a_node_that_the_journal_knows_is_not_taken_for_the_machine_that_it_names_falsely() -> None:
+    second = msgspec.structs.replace(CLAIM, id="d", instance="vm-2", node="d")
+    nodes = [node(), node("d", machine="openstack:///vm", claim="d")]
+    found = identify(nodes, [CLAIM, second], [VM, SECOND], "test")
+    assert {claim: each.name for claim, each in found.of_claim.items()} == {"c": "c", "d": "d"}
+    assert [problem.where for problem in found.problems] == ["Node d"]
