@@ -91,10 +91,14 @@ def orphans_of(loaded: Loaded, live: bool) -> list[str]:
     """Machines of ours that the configuration has no place for: by the journal, and `live` by cluster and cloud."""
     if loaded.sandbox is not None:
         return []
-    from htas.daemon.orphans import orphans_now, orphans_recorded
+    from htas.daemon.recorded_orphans import orphans_recorded
 
     try:
-        return [each.says for each in (orphans_now(loaded) if live else orphans_recorded(loaded))]
+        if not live:
+            return [each.says for each in orphans_recorded(loaded)]
+        from htas.daemon.orphans import orphans_now  # the adapters of cluster and cloud
+
+        return [each.says for each in orphans_now(loaded)]
     except HTASError as error:
         return [f"whether there are orphans is not known: {error}"]
 

@@ -10,11 +10,11 @@ from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.daemon.kubernetes_wiring import KubernetesWorld
-from htas.daemon.stores import has_store, reading_store
+from htas.daemon.recorded_orphans import journalled
 from htas.execution.adopting import adopt, chosen
 from htas.execution.identity import identify
 from htas.execution.orphans import orphans
-from htas.model.claims import Instance, NodeClaim
+from htas.model.claims import Instance
 from htas.model.nodes import Node
 from htas.model.orphans import Orphan
 from htas.model.outcomes import Outcome
@@ -30,14 +30,6 @@ class Present:
     orphans: tuple[Orphan, ...]
 
 
-def journalled(loaded: Loaded) -> tuple[NodeClaim, ...]:
-    """The claims of the journal that lies here; none where there is none, as on another machine than the daemon's."""
-    if (loaded.sqlite is not None and loaded.sqlite.path == ":memory:") or not has_store(loaded):
-        return ()
-    with reading_store(loaded) as store:
-        return tuple(store.claims())
-
-
 def present(world: KubernetesWorld, loaded: Loaded) -> Present:
     """Look once; raises what cluster, cloud or journal answer."""
     world.cluster.read_once()
@@ -51,11 +43,6 @@ def orphans_now(loaded: Loaded) -> tuple[Orphan, ...]:
     """The orphans there are."""
     with closing(KubernetesWorld(loaded)) as world:
         return present(world, loaded).orphans
-
-
-def orphans_recorded(loaded: Loaded) -> tuple[Orphan, ...]:
-    """Those that the journal alone shows: groups and flavours that the configuration has no more."""
-    return orphans((), journalled(loaded), (), loaded.policy)
 
 
 def refuse_a_cluster_that_is_led(world: KubernetesWorld, cluster: str | None) -> None:
