@@ -14,6 +14,7 @@ from functools import partial
 from htas.execution.calls import Call, Calls, attempted
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor, first_to_leave
+from htas.execution.identity import is_strange
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
 from htas.execution.ports import Ports
@@ -85,7 +86,7 @@ class Drainer:
         departures = self.evictor.departures(view.nodes)
         validator = Validator(view, self.policy, self.ports.clock.now(), departures.under_way)
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
-        going |= under_way
+        going |= under_way | {each.claim for each in instances if is_strange(each, self.policy.cluster)}
         for drain in drains.values():
             if drain.claim not in going:
                 told, begun = self._step(drain, validator, departures, can_release)

@@ -76,9 +76,10 @@ class HandingBack:
         left: list[Left] = []
         emptying: list[tuple[NodeClaim, Node]] = []
         validator = Validator(view, self.policy, self.ports.clock.now(), ())
+        strangers = self.machines.strangers(instances)
         for claim in self.ports.store.claims():
             node = nodes.pop(claim.id, None)
-            if not self._is_meant(claim.id):
+            if claim.instance in strangers or not self._is_meant(claim.id):
                 continue
             if self._is_leaving(claim):
                 left.append(Left(node.name if node is not None else claim.id, LEAVING))

@@ -137,11 +137,10 @@ class Machines:
 
         `view` is as `observed` has it, or as the cluster shows it.
         """
-        if view.nodes is not self.identity.nodes:
+        if view.nodes is not self.identity.nodes or instances is not self._instances:
             view = self._identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
-        strangers = self.strangers(instances)
-        claims = {key: claim for key, claim in self._claims().items() if claim.instance not in strangers}
+        claims = self._claims()
         ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
         nodes = dict(self.identity.of_claim)
         is_partition = too_many_unready(list(nodes.values()))
@@ -165,7 +164,9 @@ class Machines:
         return outcomes
 
     def _claims(self) -> dict[str, NodeClaim]:
-        return {claim.id: claim for claim in self._ports.store.claims()}
+        """Those in the journal, without the ones whose machines bear the name of another cluster of HTAS."""
+        strangers = self.strangers(self._instances)
+        return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in strangers}
 
     def _further(
         self,

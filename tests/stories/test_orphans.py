@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
@@ -11,7 +12,8 @@ from htas.execution.calls import DirectCalls
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.handing_back import HandingBack
 from htas.execution.machines import Machines
-from htas.model.claims import Instance, InstanceState
+from htas.model.claims import ClaimState, Instance, InstanceState
+from htas.model.disruptions import Drain
 from htas.model.nodes import CLUSTER_LABEL, GROUP_LABEL
 from htas.model.orphans import OrphanReason
 from htas.model.outcomes import OutcomeStatus
@@ -167,7 +169,7 @@ def test_orphans_are_drained_and_deleted_where_an_operator_asks_for_it() -> None
 def test_only_the_orphans_are_handed_back() -> None:
     story = busy(OLD, NEW)
     story.daemon.adopt(policy := make_policy([NEW]))
-    story.world.load(Workload("more", [job("later", runs_s=9000.0, cpu_m=7000)]))
+    story.world.load(Workload("more", (job("later", runs_s=9000.0, cpu_m=7000),)))
     story.play(1800)
     orphans = {each.claim for each in story.seen[-1].snapshot.orphans}
     machines = Machines(story.ports, CloudCalls(DirectCalls(), story.world.clock), policy, Backoffs(policy.timeouts))
@@ -179,3 +181,27 @@ def test_only_the_orphans_are_handed_back() -> None:
     assert {node.group for node in story.world.cluster.observe().nodes if not node.is_draining} == {"new"}
     handing.give_up()
     assert not [node for node in story.world.cluster.observe().nodes if node.is_draining]
+
+
+def test_a_drain_that_was_under_way_when_the_cluster_was_renamed_rests() -> None:
+    story = busy(jobs=1)
+    (claim,), (name,) = story.store.claims(), story.nodes
+    story.store.put_disruption(Drain(name, claim.id, "Empty", story.world.clock.now()))
+    story.store.put_claim(msgspec.structs.replace(claim, state=ClaimState.DRAINING))
+    story.world.cluster.set_draining(name, True)
+    restarted(story, make_policy([OLD], cluster="renamed")).play(20_000)
+    assert machines_of(story) == {"vm-00001"}, "its job has ended, and it is nobody's to delete yet"
+    assert [each.state for each in story.store.claims()] == [ClaimState.DRAINING]
+
+
+def test_handing_back_all_leaves_what_bears_another_clusters_name() -> None:
+    story = busy()
+    policy = make_policy([OLD], cluster="renamed")
+    restarted(story, policy).play(900)
+    before = story.store.claims()
+    machines = Machines(story.ports, CloudCalls(DirectCalls(), story.world.clock), policy, Backoffs(policy.timeouts))
+    handing = HandingBack(story.ports, DirectCalls(), policy, machines)
+    handing.begin()
+    handing.step()
+    assert handing.left == ()
+    assert (story.store.claims(), len(machines_of(story))) == (before, 3)
