@@ -140,8 +140,6 @@ class _Followed:
         row = self._rows.get(claim_id)
         if row is not None and claim.state is ClaimState.READY:
             owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, claim, row)}
-        if row is not None:
-            owners = self._now_for(owners, row)
         if owners or claim.is_coming:
             self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
             self._note_left_behind(owners, launch, row)
@@ -166,18 +164,18 @@ class _Followed:
         return pod is not None and pod.started_at is not None
 
     def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, claim: NodeClaim, row: int) -> bool:
-        """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or is full."""
+        """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or others use it
+        that came first."""
         simulated, pod = self._context.simulated, self._without_room.get(owner)
-        node = simulated.sim.table.nodes[row]
-        others = self._others_on(row)
+        node, is_in_use = simulated.sim.table.nodes[row], self._is_in_use(row)
         if pod is None:
-            return others and self._context.now - launch.at > HOUR_S
+            return is_in_use and self._context.now - launch.at > HOUR_S
         if not simulated.sim.table.is_open[row] or not node.takes_pods:
             return False
         cls = simulated.book.class_of(pod)
-        if others and self._could_hold(pod, row):
-            return True
-        if not others and simulated.sim.fits(cls, row):
+        if self._could_hold(pod, row) and (is_in_use or self._placements.get(row)):
+            return is_in_use
+        if simulated.sim.fits(cls, row):
             return False
         if self._context.now - (claim.ready_at or claim.since) < SETTLES_S:
             self._settling[owner] = node.name
@@ -185,32 +183,6 @@ class _Followed:
         why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
         self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
         return True
-
-    def _others_on(self, row: int) -> bool:
-        return self._is_in_use(row) or any(pod.is_work for pod in self._placements.get(row, ()))
-
-    def _now_for(self, owners: Mapping[str, tuple[str, ...]], row: int) -> dict[str, tuple[str, ...]]:
-        """Whom an unused machine is for by this plan: who has room on it, and who would not fit even alone.
-
-        Pods that are alike change places from plan to plan, and others come first: a launch is held against those who
-        count on it when it turns out to be unused.
-        """
-        placed = [pod for pod in self._placements.get(row, ()) if pod.is_work]
-        if not placed or self._is_in_use(row):
-            return dict(owners)
-        now: dict[str, dict[str, None]] = {}
-        for pod in placed:
-            now.setdefault(self._owners.of(pod), {})[pod.uid] = None
-        for owner, uids in owners.items():
-            left = [uid for uid in uids if not self._could_run(owner, uid, row)]
-            if left or not uids:
-                now.setdefault(owner, {}).update(dict.fromkeys(left))
-        return {owner: tuple(uids) for owner, uids in now.items()}
-
-    def _could_run(self, owner: str, uid: str, row: int) -> bool:
-        """Whether a node would take a pod if it were empty; of one that is gone, another of its owner without room."""
-        pod = self._pods.get(uid) or self._without_room.get(owner)
-        return pod is not None and self._could_hold(pod, row)
 
     def _could_hold(self, pod: Pod, row: int) -> bool:
         cls = self._context.simulated.book.class_of(pod)
