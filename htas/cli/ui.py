@@ -28,7 +28,7 @@ from htas.cli.simulate import policy_of
 from htas.cli.ui_day import Played, PlayedBeside, PlayedDay
 from htas.daemon.authorization import Guarded
 from htas.daemon.http_server import Listener
-from htas.daemon.logging_in import session_routes, set_cookie
+from htas.daemon.logging_in import session_routes, session_secret, set_cookie
 from htas.daemon.sessions import Sessions
 from htas.daemon.wrong_tokens import WrongTokens
 from htas.model.modes import Approval
@@ -39,7 +39,7 @@ from htas.model.stages import Stage
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.web.api import api_routes
-from htas.web.pages import page_routes
+from htas.web.pages import page_routes, text_page
 from htas.web.seat import DUMP, Seat, Seen
 from htas.web.sent import RequestRefusedError
 
@@ -85,13 +85,24 @@ class Entrance:
         shown = request.query_params.get("once", "").encode("utf-8", "replace")
         with self._lock:
             if self.secret is None:
-                return PlainTextResponse("this link was used already; start htas ui again for another\n", 403)
+                return self._used(request)
             if not hmac.compare_digest(shown, self.secret.encode()):
-                return PlainTextResponse("open the link as htas ui printed it\n", 401)
+                return text_page(401, "This is not the link", "Open the link as htas ui printed it, to its end.")
             self.secret = None
         answer = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
         set_cookie(answer, request, self._sessions.begin(f"Bearer {self._gate.secret}"))
         return answer
+
+    def _used(self, request: Request) -> Response:
+        """Whoever has the session that the link began is led to it."""
+        if self._sessions.authorization(session_secret(request)):
+            return RedirectResponse("/", 303, {"Cache-Control": "no-store"})
+        return text_page(
+            403,
+            "This link was used already",
+            "It works once, in the browser that opens it first. Use that browser, or end htas ui (Ctrl-C) and start it"
+            " again: it prints another link.",
+        )
 
 
 def serve(seat: Seat, port: int, secret: str | None = None) -> tuple[Listener, str]:

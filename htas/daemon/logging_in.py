@@ -36,13 +36,13 @@ def session_routes(gate: Gatekeeper, sessions: Sessions, wrong_tokens: WrongToke
             request.scope[WHO] = await judged(check, wrong_tokens, source_of(request.scope))
         except RequestRefusedError as refused:
             return refused.response()
-        sessions.end(request.cookies.get(_name(request), ""))  # else it would live on, and nobody could end it
+        sessions.end(session_secret(request))  # else it would live on, and nobody could end it
         answer = Response(status_code=204)
         set_cookie(answer, request, sessions.begin(shown))
         return answer
 
     async def end(request: Request) -> Response:
-        sessions.end(request.cookies.get(_name(request), ""))
+        sessions.end(session_secret(request))
         answer = Response(status_code=204)
         answer.delete_cookie(_name(request), path="/", httponly=True, samesite="strict")
         return answer
@@ -59,6 +59,11 @@ def set_cookie(answer: Response, request: Request, secret: str) -> None:
     answer.set_cookie(
         _name(request), secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
     )
+
+
+def session_secret(request: Request) -> str:
+    """What the browser's cookie holds; empty: it has none."""
+    return request.cookies.get(_name(request), "")
 
 
 def _name(request: Request) -> str:

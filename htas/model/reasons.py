@@ -376,6 +376,12 @@ class OutcomeReason(StrEnum):
     """Of a node that is handed back: a pod on it runs to its end first."""
     CLAIM_GONE = "ClaimGone"
     """Of a drain: its machine is released, failed, or not ours any more."""
+    PODS_RUN = "PodsRun"
+    """Of a machine that was to be deleted: pods run on its node, and nothing has drained it."""
+    RELABELLED = "Relabelled"
+    """Of a node's labels: somebody had changed those that say whose it is, and they are set back."""
+    RENAMED = "Renamed"
+    """Of a drain: its machine has registered under another name since."""
     NOT_JOURNALLED = "NotJournalled"
     """Of a drain: the node is closed as ours are, and no journal tells why."""
 

@@ -14,6 +14,7 @@ from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
 from htas.model.moves import Move
 from htas.model.nodes import Node
+from htas.model.orphans import Orphan
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.resources import Resources
@@ -199,5 +200,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     rearrangement: OpenRearrangement | None = None
     machine_times: MachineTimes = MachineTimes()
     models: tuple[Node, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
+    """Machines of ours that the configuration has no place for; their claims are not among `claims` where another
+    cluster's name is on them."""
     expects_more: bool = True
     """False: a dump or a what-if, of which nothing else comes: what came of late says nothing about what is bought."""
