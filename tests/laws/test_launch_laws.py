@@ -9,11 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from htas.model.holds import Hold
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
@@ -166,7 +168,7 @@ def _arrival(name: str, replicas: int, at_s: float, scheduler: str, priority: in
         "api": (Resources(3500, 14 * GIB, 0, 1), None),
         "small": (Resources(100, GIB // 2, 0, 1), 200.0),
     }[name]
-    fields = {"runs_s": runs_s, "scheduler": scheduler, "priority": priority}
+    fields: dict[str, Any] = {"runs_s": runs_s, "scheduler": scheduler, "priority": priority}
     if runs_s is not None:
         fields = batch({**fields, "stated_s": runs_s})
     if asks_for_disk:
@@ -212,7 +214,7 @@ class Played:
         fault = self._course.faults[(int(instance) - 1) % len(self._course.faults)]
         return FAULTS.get(fault, FAULTS["well"])(self.story.world, node)
 
-    def _take(self, holds: tuple[object, ...]) -> None:
+    def _take(self, holds: tuple[Hold, ...]) -> None:
         """The other scheduler binds what has room, a while later and one after another."""
         world = self.story.world
         for hold in holds:

@@ -11,6 +11,7 @@ A node that others have filled was no wasted launch: it would have taken the pod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,7 +47,7 @@ def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoF
     """What became of earlier launches, by the placements of this plan on what is there and coming."""
     before = context.snapshot.memory.launches
     coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
-    if not (coming or before.open or before.unused or before.tries):
+    if not (coming or before.open or before.unused or before.tries or before.used):
         return LaunchesSoFar()
     known = dict(before.open)
     for claim in coming:  # launched by a daemon that ended before it could remember
@@ -88,6 +89,7 @@ class _Followed:
         self._before = context.snapshot.memory.launches
         self._open: dict[str, OpenLaunch] = {}
         self._unused = dict(self._before.unused)
+        self._used = dict(self._before.used)
         self._tries = dict(self._before.tries)
         self._settling: dict[str, str] = {}
         self._left_behind: dict[str, set[float]] = {}
@@ -205,6 +207,7 @@ class _Followed:
 
     def _note_used(self, owner: str, launch: OpenLaunch) -> None:
         """What was launched before or with it is forgiven, and its flavour's pause is over."""
+        self._used[owner] = max(launch.at, self._used.get(owner, launch.at))
         known = self._unused.pop(owner, None)
         if known is None:
             return
@@ -214,16 +217,17 @@ class _Followed:
             self._unused[owner] = msgspec.structs.replace(known, launched_at=launched_at, flavours=flavours)
 
     def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> None:
-        now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
-        pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
-        is_another = launch.at not in known.launched_at  # machines of one plan are one try
-        pause = FlavourPause(pause.times + is_another, now)
-        launched_at = tuple(sorted({*known.launched_at, launch.at}))
-        flavours = {**known.flavours, launch.flavour: pause}
-        self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
         for uid in uids:
             key = pod_of_owner(owner, uid)
             self._tries[key] = (*self._tries.get(key, ()), launch.at)
+        if launch.at <= self._used.get(owner, -math.inf):
+            return  # others of the owner use what was launched with it: it counts for its own pods alone
+        now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
+        pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
+        is_another = launch.at not in known.launched_at  # machines of one plan are one try
+        flavours = {**known.flavours, launch.flavour: FlavourPause(pause.times + is_another, now)}
+        launched_at = tuple(sorted({*known.launched_at, launch.at}))
+        self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
 
     def result(self) -> LaunchesSoFar:
         """The record, without what is older than an hour."""
@@ -239,5 +243,13 @@ class _Followed:
             if (kept := tuple(at for at in each if at > since)) and not self._runs(key.partition(" ")[0])
         }
         left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
-        record = Launches(self._open, unused, tries, self._before.declined)
+        record = Launches(self._open, unused, self._still_of_use(), tries, self._before.declined)
         return LaunchesSoFar(record, self._settling, left_behind)
+
+    def _still_of_use(self) -> dict[str, float]:
+        """When the newest used launch of an owner was made, for owners that an older launch is open for."""
+        first: dict[str, float] = {}
+        for launch in self._open.values() if self._used else ():
+            for owner in launch.owners:
+                first[owner] = min(launch.at, first.get(owner, launch.at))
+        return {owner: at for owner, at in self._used.items() if first.get(owner, math.inf) <= at}

@@ -101,6 +101,21 @@ def test_a_daemon_that_ended_before_it_could_remember_left_the_owners_in_the_jou
     assert planned(web(), launches=record).memory.launches.unused[mark(web())].launched_at == (NOW - 100,)
 
 
+def test_a_machine_that_fails_among_others_that_are_used_counts_for_its_own_pods_alone() -> None:
+    """Of hundreds launched together some always fail, and the owner's next pods are launched for all the same."""
+    node = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
+    other = OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-2",)}, is_made=True)
+    first = Launches(open={**OPEN.open, "d": other})
+    ready, coming = claim(ClaimState.READY, node="c"), claim(ClaimState.REQUESTED)
+    coming = msgspec.structs.replace(coming, id="d", instance="vm-d")
+    web_1, web_2 = running(web("web-1"), "c"), web("web-2")
+    record = planned(web_1, web_2, launches=first, nodes=(node,), claims=(ready, coming)).memory.launches
+    assert record.used == {mark(web()): NOW - 100}
+    record = planned(web_1, web_2, launches=record, nodes=(node,), claims=(ready,)).memory.launches
+    assert (record.unused, record.used) == ({}, {})
+    assert record.tries == {f"web-2 {mark(web())}": (NOW - 100,)}
+
+
 # What follows.
 
 
