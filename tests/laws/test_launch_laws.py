@@ -42,13 +42,6 @@ DISK = constrained(node_selector=(("disk", "ssd"),))
 Fault = Callable[[World, Node], Node]
 
 
-def _replaced(world: World, name: str, change: Callable[[Node], Node]) -> None:
-    """Something changes a node that is there already, if it still is."""
-    cluster = world.cluster
-    if any(node.name == name for node in cluster.observe().nodes):
-        cluster._set_node(change(cluster._node(name)))
-
-
 def _without_devices(node: Node) -> Node:
     return msgspec.structs.replace(node, allocatable=msgspec.structs.replace(node.allocatable, extended=()))
 
@@ -59,7 +52,9 @@ def _devices_come_after(after_s: float, world: World, node: Node) -> Node:
     def come(node: Node) -> Node:
         return msgspec.structs.replace(node, allocatable=msgspec.structs.replace(node.allocatable, extended=extended))
 
-    world.queue.after(after_s, partial(_replaced, world, node.name, come))
+    cluster = world.cluster
+    assert isinstance(cluster, Misbehaving)
+    world.queue.after(after_s, partial(cluster.change, node.name, come))
     return _without_devices(node)
 
 
@@ -123,6 +118,11 @@ class Misbehaving(SandboxCluster):
 
     def add_node(self, node: Node) -> None:
         super().add_node(self.register(node))
+
+    def change(self, name: str, change: Callable[[Node], Node]) -> None:
+        """Something changes a node, if it is still there."""
+        if name in self._nodes:
+            self._set_node(change(self._nodes[name]))
 
 
 @dataclass(frozen=True)
