@@ -55,8 +55,8 @@ def _apart(context: PlanContext, demand: Demand, limits: _Limits) -> tuple[list[
     """Take pods with paused flavours out of a demand: (demands of their own; those whose every flavour pauses)."""
     by_pauses: dict[tuple[tuple[str, str], ...], list[Pod]] = {}
     for pod in demand.youngest(demand.count):
-        if pauses := limits.pauses(pod):
-            by_pauses.setdefault(tuple(sorted(pauses.items())), []).append(pod)
+        if paused := limits.pauses(pod):
+            by_pauses.setdefault(tuple(sorted(paused.items())), []).append(pod)
     apart: list[Demand] = []
     told: list[UnplacedPod] = []
     for pauses, pods in by_pauses.items():
