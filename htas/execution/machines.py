@@ -6,7 +6,7 @@ alone (`CloudCalls.under_way`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -37,6 +37,10 @@ from htas.planning.namespaces import pins
 from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
+
+
+def _no_owners(claim: str) -> tuple[str, ...]:
+    return ()
 
 
 class Machines:
@@ -72,11 +76,16 @@ class Machines:
         self._orders.policy = policy
         self.gate.timeouts = policy.timeouts
 
-    def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
-        """Journal the claims, then have the cloud asked for their machines, several at a time."""
+    def launch(
+        self, launches: Sequence[Launch], owners_of: Callable[[str], tuple[str, ...]] = _no_owners
+    ) -> list[Outcome]:
+        """Journal the claims, then have the cloud asked for their machines, several at a time.
+
+        `owners_of` tells the marks of the owners that a claim is for.
+        """
         if not launches:
             return []
-        wanted = [self._wanted(launch) for launch in launches]
+        wanted = [self._wanted(launch, owners_of(launch.claim)) for launch in launches]
         store = self._ports.store
         try:
             together = put_together(store, wanted)
@@ -89,7 +98,7 @@ class Machines:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
         return outcomes
 
-    def _wanted(self, launch: Launch) -> NodeClaim:
+    def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
         now = self._ports.clock.now()
         return NodeClaim(
             id=launch.claim,
@@ -101,6 +110,7 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            launched_for=owners,
         )
 
     def observed(
