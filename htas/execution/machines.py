@@ -212,9 +212,10 @@ class Machines:
     def _one_for_each_claim(
         self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
     ) -> dict[str, Instance]:
-        """Our machines by claim: as the journal knows them by their ids, else by their metadata.
+        """Our machines by claim: as their metadata say, and where these are lost, as the journal knows them by id.
 
-        A second one of a claim (a create repeated while its answer was lost) is deleted by its id.
+        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
+        it is ours.
         """
         ours: dict[str, Instance] = {}
         claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
@@ -224,10 +225,14 @@ class Machines:
             if (i.cluster == self.policy.cluster and i.claim is not None)
             or (i.id in claim_of and not is_strange(i, self.policy.cluster))
         ]
-        for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
+        cluster = self.policy.cluster
+        for instance in sorted(
+            mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
+        ):
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
-            if first is not instance and not is_settled and instance.claim not in under_way:
+            is_sure = instance.cluster == cluster and not is_settled
+            if first is not instance and is_sure and instance.claim not in under_way:
                 self.cloud.begin(instance.id, partial(self._orders.delete_double, instance), LONGEST_DELETE_PAUSE_S)
         return ours
 
