@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from htas.model.billing import Price
 from htas.model.flavours import Flavour
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
@@ -34,7 +35,9 @@ def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """A flavour in a group and a zone. `free` is what its DaemonSet pods leave of it (a column of the axis)."""
+    """A flavour in a group and a zone, at its price there. `free` is what its DaemonSet pods leave of it (a column of
+    the axis).
+    """
 
     group: NodeGroup
     flavour: Flavour
@@ -49,7 +52,12 @@ class Offer:
 
     @property
     def price(self) -> int:
-        return self.flavour.nanos_per_hour
+        return self.flavour.nanos_in(self.zone)
+
+    @property
+    def whole_price(self) -> Price:
+        """The price with its monthly cap."""
+        return self.flavour.price_in(self.zone) or Price(self.price)
 
     def node(self, policy: Policy, claim: str) -> Node:
         return machine_node(
@@ -95,7 +103,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         if snapshot.headroom.sold is None or flavour.name in snapshot.headroom.sold
         for zone in (flavour.zones or (None,))
     ]
-    kinds.sort(key=lambda kind: (kind[1].nanos_per_hour, kind[1].name, kind[0].name, kind[2] or ""))
+    kinds.sort(key=lambda kind: (kind[1].nanos_in(kind[2]), kind[1].name, kind[0].name, kind[2] or ""))
     topologies = [attaching.labels(group, zone, flavour.name) for group, flavour, zone in kinds]
     examples = {cls.static_key: cls for cls in classes}
     with sim.fork():

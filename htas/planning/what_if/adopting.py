@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
@@ -349,7 +350,7 @@ def _aside(node: Node, policy: Policy) -> Node:
 
 
 def _claim(node: Node, policy: Policy) -> NodeClaim:
-    flavour = policy.catalogue.named(node.flavour)
+    price = policy.catalogue.price(node.flavour, node.zone) or Price(0)
     return NodeClaim(
         id=node.name,
         group=ADOPTED,
@@ -358,5 +359,6 @@ def _claim(node: Node, policy: Policy) -> NodeClaim:
         created_at=node.created_at,
         since=node.created_at,
         node=node.name,
-        nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+        nanos_per_hour=price.nanos_per_hour,
+        cap=price.cap,
     )
