@@ -41,7 +41,7 @@ WHOLE = Bill("c", "g", "f", PRICE, 0.0, 100.0)
         pytest.param(WHOLE, [run("a", 0.5, 0, 100), run("b", 0.25, 50, 100)], {"a": 50, "b": 12.5, IDLE: 57.5}, id="two namespaces"),
         pytest.param(WHOLE, [run("a", 1.0, -50, 200)], {"a": 100, IDLE: 20}, id="only while the machine was rented"),
         pytest.param(WHOLE, [run("a", 1.0, 0, 100, claim="other")], {IDLE: 120}, id="work on another machine"),
-        pytest.param(WHOLE, [run("a", 1.0, 0, 100), run("b", 1.0, 0, 100)], {"a": 60, "b": 60, IDLE: 0}, id="more than all of it is cut to the bill"),
+        pytest.param(WHOLE, [run("a", 1.0, 0, 100), run("b", 1.0, 0, 100)], {"a": 50, "b": 50, IDLE: 20}, id="two whole shares pay half of it each"),
         pytest.param(Bill("c", "g", "f", PRICE, 0.0), [run("a", 0.5, 0, HOUR)], {"a": HOUR / 2, IDLE: HOUR / 2}, id="a machine that still runs"),
     ],
 )  # fmt: skip
