@@ -22,6 +22,8 @@ from htas.planning.cluster.simulation import Simulation
 
 Contents = Sequence[tuple[PodClass, int]]
 """Pods of classes: how many of each."""
+Kind = tuple[str, str, int]
+"""A group, a flavour and a price an hour."""
 MOST_OF_NAMES = 52
 """Letters of cluster and group in a claim's id: with a hyphen and ten digits 63, as many as a label may have."""
 
@@ -53,6 +55,11 @@ class Offer:
     @property
     def price(self) -> int:
         return self.flavour.nanos_in(self.zone)
+
+    @property
+    def kind(self) -> Kind:
+        """What offers have in common that differ in their zone alone, and cost the same there."""
+        return self.group.name, self.flavour.name, self.price
 
     @property
     def whole_price(self) -> Price:

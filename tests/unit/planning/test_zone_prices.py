@@ -5,14 +5,25 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.model.billing import Cap, Price
+from htas.model.billing import Billing, Cap, Price
 from htas.model.flavours import Catalogue, Flavour, ZonePrice, dominating
 from htas.model.money import parse_price
 from htas.model.nodes import ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Limits, NodeGroup
-from tests.builders import make_flavour, make_node, make_pod, make_policy, owned_node, ready_claim, running
+from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup
+from htas.planning.rental.bills import RunningBill
+from tests.builders import (
+    NOW,
+    make_flavour,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    owned_node,
+    ready_claim,
+    running,
+)
 from tests.unit.planning.plans import planned
 
 
@@ -116,3 +127,32 @@ def test_the_catalogue_names_the_price_of_a_zone() -> None:
     assert catalogue.price("s", "c") == Price(50_000_000, Cap(10**10)), "one price holds everywhere"
     assert catalogue.price("gone", "a") is None
     assert make_policy(flavours=[M]).price_of(make_node("other", labels={})) is None
+
+
+@pytest.mark.parametrize("autoscaling", AutoscalingAlgorithm)
+def test_each_way_of_choosing_machines_goes_by_the_zones_price(autoscaling: AutoscalingAlgorithm) -> None:
+    """The dear zone comes first by name: what is worked out of a flavour there holds for no other zone."""
+    flavour = zoned("m", "4", a="0.90", b="0.26")
+    policy = make_policy([NodeGroup("any", autoscaling=autoscaling)], [flavour, make_flavour("s", "4", "8Gi", "0.30")])
+    jobs = [make_job(f"j{i}", 600, cpu="3", memory="3Gi") for i in range(4)]
+    pinned = _in(make_pod("p", "3", "3Gi"), "a")
+    assert launched(planned([*jobs, pinned], policy)) == [("m", "a", 90), *([("m", "b", 26)] * 4)]
+
+
+def test_the_cheapest_mix_is_in_the_zone_where_it_is_cheap() -> None:
+    """Three pods of two cores go on one machine of six. Zones are not kept in balance where their prices differ."""
+    six = zoned("six", "6", a="0.90", b="0.30")
+    pods = [make_pod(f"p{i}", "2", "1Gi") for i in range(3)]
+    group = NodeGroup("any", autoscaling=AutoscalingAlgorithm.CHEAPEST_MIX)
+    policy = make_policy([group], [make_flavour("four", "4", "8Gi", "0.19"), six])
+    assert launched(planned(pods, policy)) == [("six", "b", 30)]
+
+
+def test_a_cap_counts_where_a_machine_is_held_for_longer_than_it_takes_to_reach_it() -> None:
+    """A job of two days: a cap of 3.00 in the month makes the machine that is dearer by the hour the cheaper one."""
+    capped = make_flavour("capped", "4", "8Gi", "0.22", cap=Cap(3 * 10**9))
+    node = owned_node("n", flavour="capped")
+    long_held = msgspec.structs.replace(ready_claim(node, since_s=30 * 3600.0), flavour="capped")
+    bill = RunningBill(capped.nanos_per_hour, long_held.rented_since, Billing(3600, 3600), capped.cap)
+    assert bill.longer(NOW, NOW + 24 * 3600) == 0, "all of it is paid for until the month ends"
+    assert RunningBill(capped.nanos_per_hour, NOW, Billing(3600, 3600), capped.cap).longer(NOW, NOW + 24 * 3600) > 0
