@@ -5,8 +5,12 @@ In each story what `htas cost` says is the sandbox cloud's own invoice, to the l
 
 from __future__ import annotations
 
+import csv
+from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 
+import msgspec
 from typer.testing import CliRunner
 
 from htas.adapters.sqlite.store import SqliteStore
@@ -18,10 +22,11 @@ from htas.execution.ports import Ports
 from htas.model.constraints import Constraints
 from htas.model.money import bill_amount
 from htas.model.nodes import ZONE_LABEL
+from htas.model.resources import Resources
 from htas.sandbox.ledger import Rental
 from htas.sandbox.workload import Arrival, Workload
 from htas.sandbox.world import World
-from tests.stories.play import job
+from tests.stories.play import GIB, job
 
 HOUR = 3600.0
 TEN = 1_790_762_400.0
@@ -138,3 +143,23 @@ flavours: [{name: m, cpu: 2, memory: 4Gi, pricePerHour: "1.00", monthlyCap: "1.5
     assert month_ends - HOUR < third_hour_ends, "the fourth ends in the next month, where it costs"
     assert third_hour_ends - 180.0 < rental.ended_at <= third_hour_ends
     assert story.assert_billed_as_invoiced() == "1.500000"
+
+
+def test_who_has_the_only_gpu_pays_the_greater_part(tmp_path: Path) -> None:
+    """A training with the GPU and one core of eight, beside a build of six: 57 and 43 % of the hour in which both run."""
+    prices = """
+billing: {granularity: 1s, minimum: 1s}
+flavours: [{name: g1, cpu: 8, memory: 64Gi, pricePerHour: "1.15", extended: {nvidia.com/gpu: 1}}]
+"""
+    asked = Resources(1000, 4 * GIB, 0, 1, (("nvidia.com/gpu", 1),))
+    train = job("train", 1.0, HOUR, namespace="ml")
+    with_gpu = msgspec.structs.replace(train, task=msgspec.structs.replace(train.task, requests=asked))
+    story = Priced(tmp_path, prices, TEN, with_gpu, job("compile", 1.0, HOUR, 6000, 24.0, namespace="ci"))
+    assert len(story.rentals) == 1
+    spent = Decimal(story.assert_billed_as_invoiced())
+    told = CliRunner().invoke(app, ["cost", "-c", str(story.config), "--by", "namespace", "-o", "csv"])
+    parts = {row["key"]: Decimal(row["amount"]) for row in csv.DictReader(StringIO(told.stdout))}
+    both = Decimal("1.15")
+    assert [round(100 * parts[name] / both) for name in ("ml", "ci")] == [57, 43]
+    assert abs(parts["ml"] + parts["ci"] - both) < Decimal("0.000003"), "nothing of that hour is idle"
+    assert abs(sum(parts.values()) - spent) < Decimal("0.000003"), "each line is rounded to a millionth"
