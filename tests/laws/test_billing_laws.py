@@ -37,7 +37,7 @@ def prices(draw: st.DrawFn) -> Price:
 
 
 def bill_of(price: Price, start: float, end: float | None) -> Bill:
-    return Bill("c", "g", "f", price.nanos_per_hour, start, end, price.cap)
+    return Bill("c", "g", "f", price.nanos_per_hour, start, end, cap=price.cap)
 
 
 @Law

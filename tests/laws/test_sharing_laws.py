@@ -39,7 +39,7 @@ BILLS = st.builds(
     st.integers(1, 10**9),
     st.just(START),
     st.none() | st.floats(START, END),
-    st.none() | st.builds(Cap, st.integers(0, 10**10)),
+    cap=st.none() | st.builds(Cap, st.integers(0, 10**10)),
 )
 
 

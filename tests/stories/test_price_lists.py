@@ -54,7 +54,7 @@ class Priced:
         self.store = SqliteStore(str(folder / "htas.db"))
         world = self.world
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self.store, world.announcer)
-        VirtualDriver(world, Daemon(ports, self.policy)).run_until(start + 6 * HOUR)
+        VirtualDriver(world, Daemon(ports, self.policy)).run_until(start + 4.5 * HOUR)
         self.store.close()
 
     @property
@@ -113,14 +113,13 @@ def in_zone(zone: str) -> Constraints:
 
 
 def test_each_machine_costs_what_its_zone_costs(tmp_path: Path) -> None:
-    """One job does not mind where it runs, one has to be in the dearer zone, and one in a zone that sells nothing."""
+    """One job does not mind where it runs, and one has to be in the dearer zone."""
     story = Priced(
         tmp_path,
         BY_ZONE,
         TEN,
         job("anywhere", 1.0, HOUR, 1500),
         job("there", 1.0, HOUR, 1500, constraints=in_zone("az-3")),
-        job("nowhere", 1.0, HOUR, 1500, constraints=in_zone("az-2")),
     )
     assert story.world.ledger.finished == 2
     billed = {each.nanos_per_hour: -int(-((each.ended_at or 0.0) - each.started_at) // 1) for each in story.rentals}
