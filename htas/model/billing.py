@@ -51,7 +51,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     cap: Cap | None = None
 
 
-class Billing(msgspec.Struct, frozen=True, omit_defaults=True):
+class Billing(msgspec.Struct, frozen=True):
     """How rental is charged: by whole periods of `granularity_s`, for `minimum_s` at least.
 
     `time_zone` is that of the months that caps are for.
