@@ -344,7 +344,7 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
             if name not in known:
                 meant = did_you_mean(name, list(known)) if len(faults) < MOST_TOLD else ""
                 raise GivenError(f"prices.{name}: there is no flavour {name!r}{meant}")
-            flavours[name] = msgspec.structs.replace(known[name], nanos_per_hour=nanos)
+            flavours[name] = _at(known[name], nanos)
     for new in change.flavours:
         with _noted(faults):
             if new.name in flavours:
@@ -371,6 +371,12 @@ def _noted(faults: list[str]) -> Iterator[None]:
 
 def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:
     return msgspec.structs.replace(group, flavours=(*group.flavours, *names)) if group.is_elastic else group
+
+
+def _at(flavour: Flavour, nanos: int) -> Flavour:
+    """A flavour at another price, which is that of all its zones."""
+    prices = tuple(msgspec.structs.replace(each, nanos_per_hour=nanos) for each in flavour.prices)
+    return msgspec.structs.replace(flavour, nanos_per_hour=nanos, prices=prices)
 
 
 def _made_up(new: NewFlavour) -> Flavour:

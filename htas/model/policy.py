@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
@@ -392,10 +393,14 @@ class Policy(msgspec.Struct, frozen=True):
 
     def price_of(self, node: Node) -> int | None:
         """Billionths an hour; None: nobody says. A node of the edge that HTAS did not buy has the edge's own price."""
-        if self.has_own_price(node):
-            return self.edge.nanos_per_hour
-        flavour = self.catalogue.named(node.flavour)
-        return flavour.nanos_per_hour if flavour is not None else None
+        price = self.whole_price_of(node)
+        return price.nanos_per_hour if price is not None else None
+
+    def whole_price_of(self, node: Node) -> Price | None:
+        """The same with its monthly cap; a flavour whose prices differ by zone has that of the node's zone."""
+        if self.edge.nanos_per_hour is not None and self.has_own_price(node):
+            return Price(self.edge.nanos_per_hour)
+        return self.catalogue.price(node.flavour, node.zone)
 
     def has_own_price(self, node: Node) -> bool:
         """Whether a node costs what the edge's operator says, and not what the catalogue does."""

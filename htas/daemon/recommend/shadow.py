@@ -240,7 +240,7 @@ class Shadow:
         ledger, billing = self._world.ledger, self.policy.catalogue.billing
         over = [each for each in ledger.rentals if each.ended_at is not None]
         for each in over:
-            self._closed += each.nanos_per_hour * billing.billed_seconds((each.ended_at or 0.0) - each.started_at)
+            self._closed += each.nano_seconds(billing, each.ended_at or 0.0)
         ledger.rentals = [each for each in ledger.rentals if each.ended_at is None]
         self._waits = self._waits.plus(sum(ledger.first_waits_s), len(ledger.first_waits_s))
         ledger.first_waits_s.clear()

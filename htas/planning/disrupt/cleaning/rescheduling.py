@@ -239,7 +239,7 @@ def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int, held: i
     when = (
         f"a service is on it; in {span(saving.left_s)}" if saving.serves else f"its work ends in {span(saving.left_s)};"
     )
-    message = f"{when} moving it would save {span(max(saving.saved_s, 0))} of rental"
+    message = f"{when} moving it would save {span(float(max(saving.saved_s, 0)))} of rental"
     if saving.repeated_s:
         message += f" and repeat {span(saving.repeated_s)} of work"
     if saving.restarts:
