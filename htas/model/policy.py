@@ -297,6 +297,8 @@ class Fallback(msgspec.Struct, frozen=True):
     patience_s: float = 300.0
     """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
     engine: Engine = Engine.DECOMPOSITION
+    preempt_below: int = 0
+    """Pods of lower priority are preempted before anything is launched, as by kube-scheduler."""
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -47,6 +47,13 @@ class SchedulingQueue:
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
         self._found_as_meant = self._found_by_moving = False
+
+    def leave_out(self, pods: Collection[Pod]) -> None:
+        """Take pods out of it: they are preempted for."""
+        keys = {pod.key for pod in pods}
+        for cls in self._classes if keys else ():
+            self._opening.sim.set_members(cls, [pod for pod in cls.pods if pod.key not in keys])
+        self._classes = [cls for cls in self._classes if cls.pods]
 
     def place(self) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order.
