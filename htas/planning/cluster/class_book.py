@@ -52,7 +52,8 @@ class ClassBook:
         self._by_shared_parts: dict[tuple[object, ...], PodClass] = {}
         self._kept: list[Pod] = []
         self._borrowing = Borrowing(policy)
-        self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
+        packings = (policy.packing, *(group.packing for group in policy.groups))
+        self._is_scoring = any(each is not None and each.algorithm is PackingAlgorithm.SCORED for each in packings)
 
     def vector(self, requests: Resources) -> Ints:
         number = self._requests.number(requests)
