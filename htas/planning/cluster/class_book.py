@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.lending import Borrowing
 from htas.planning.cluster.run_length import run_length_s
 
@@ -41,6 +43,7 @@ class ClassBook:
     """Sorts pods into classes."""
 
     def __init__(self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts) -> None:
+        self.defaults = DefaultRequestsSwitch()
         self._policy = policy
         self._axis = axis
         self._counts = counts
@@ -92,7 +95,7 @@ class ClassBook:
         if self._counts.watches or self._is_scoring or pod.disruption:
             return self._by_value(pod)
         parts = id(pod.requests), id(pod.constraints)
-        shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
+        shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length, pod.is_work
         found = self._by_shared_parts.get(shared)
         if found is None:
             found = self._by_shared_parts[shared] = self._by_value(pod)
@@ -118,6 +121,7 @@ class ClassBook:
             watches,
             holds,
             repelled_by,
+            missing := self._policy.default_requests.missing(pod.requests) if pod.is_work else (0, 0),
             assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
         )
@@ -125,6 +129,7 @@ class ClassBook:
         if found is None:
             vector = self.vector(pod.requests)
             found = self._classes[key] = PodClass(
+                asked=vector,
                 requests=vector,
                 needs=tuple(i for i, amount in enumerate(vector.tolist()) if amount),
                 constraints=constraints,
@@ -148,8 +153,16 @@ class ClassBook:
                     or repelled_by
                 ),
                 borrows_up_to=borrows_up_to,
+                missing=missing,
                 assumed=assumed,
             )
+            self.defaults.register(found)
+        return found
+
+    def twin(self, cls: PodClass, pods: list[Pod]) -> PodClass:
+        """A class like another one, with members of its own."""
+        found = replace(cls, pods=pods)
+        self.defaults.register(found)
         return found
 
     def _assumed(self, pod: Pod) -> tuple[int, int]:

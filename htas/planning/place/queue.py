@@ -46,6 +46,10 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
+        own = {**self._bought_for, **memory.promised}
+        lacking = (pod.key for cls in self._classes if any(cls.missing) for pod in cls.pods)
+        self._sized_for = {key: own[key] for key in lacking if key in own}
+        """Pods without requests and their machines, which default requests gave room to: any node would take them."""
         self._found_as_meant = self._found_by_moving = False
 
     def leave_out(self, pods: Collection[Pod]) -> None:
@@ -114,7 +118,7 @@ class SchedulingQueue:
         nominations.begin()
         near.begin()
         promises.begin(may_move=may_move)
-        counts = self._placed_as_meant(meant_for) if meant_for else {}
+        counts = self._placed_as_meant(own) if (own := meant_for or self._sized_for) else {}
         demands: list[Demand] = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
             classes = list(group)

@@ -96,7 +96,8 @@ def _placed_by_us(pod: Pod, policy: Policy, *, is_moved: bool) -> Pod:
 
     HTAS lets such a job end where it is. But a dump tells of no run lengths, and what is asked is where it belongs.
     """
-    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name)
+    requests = policy.default_requests.filled(pod.requests) if pod.is_work else pod.requests
+    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name, requests=requests)
     return _long_running(pod) if is_moved else pod
 
 
