@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.tables import listed
-from htas.documents.words import counted, hourly
+from htas.documents.words import counted, hourly, of_lacking_requests
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
@@ -50,6 +50,8 @@ def _headline(plan: Plan, unpriced: int) -> Text:
         f"{moves} to move, {counted(len(plan.remove), 'node')} to release, "
         f"{counted(len(plan.unplaced), 'pod')} {'waits' if len(plan.unplaced) == 1 else 'wait'}"
     )
+    if lacking := of_lacking_requests(plan.lacking):
+        text.append(f"\n{lacking}", style="yellow")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
         text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text

@@ -20,6 +20,7 @@ from htas.documents.words import (
     cents,
     counted,
     hourly,
+    of_lacking_requests,
     saving,
     share,
     some,
@@ -55,6 +56,8 @@ def _headline(simulated: Simulated) -> RenderableType:
     there = f"{nodes}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
     title, doubts = Text(there, style="bold"), simulated.doubts
     found = [*_answered(answer, is_doubted=bool(doubts)), *_pinned(answer)]
+    if lacking := of_lacking_requests(answer.lacking):
+        found.append(Text(lacking, style="yellow"))
     if not doubts:
         return Group(title, *found, *_lacking(simulated))
     warned = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]

@@ -13,7 +13,15 @@ import msgspec
 from htas.documents.afterwards import carried_out
 from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
-from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, counted, did_you_mean, saving
+from htas.documents.words import (
+    NOTHING_AS_IT_IS,
+    NOTHING_TO_SAVE,
+    WOULD_SAVE,
+    counted,
+    did_you_mean,
+    of_lacking_requests,
+    saving,
+)
 from htas.model.flavours import Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
 from htas.model.plan import Plan
@@ -137,6 +145,8 @@ class Simulated(msgspec.Struct, frozen=True):
     counts_bought: bool = False
     as_is: Unchanged | None = None
     """What a change is compared with; None: nothing was changed."""
+    lacking: str = ""
+    """How many pods state no requests, and what counts for them; empty: all state them."""
     why_waiting: Sequence[Waits] = ()
     """The same as `waiting`, with what forbids it."""
 
@@ -221,6 +231,7 @@ def simulated(
         sum(present.unpriced.values()),
         _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
         counts,
+        lacking=of_lacking_requests(present.lacking),
         why_waiting=_why_waiting(made),
     )
 

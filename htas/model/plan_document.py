@@ -9,6 +9,7 @@ from htas.model.money import price_text
 from htas.model.plan import Plan
 from htas.model.proposals import Launch, Proposal
 from htas.model.rearrangement_document import leave_document
+from htas.model.resources import LackingRequests
 
 API_VERSION = "htas.io/v1alpha1"
 
@@ -27,6 +28,11 @@ def calendar(instant: float) -> datetime | None:
         return None
 
 
+def lacking_document(lacking: LackingRequests) -> dict[str, Any]:
+    """How many pods state no cpu or no memory request, of how many."""
+    return {"pods": lacking.pods, "of": lacking.of}
+
+
 def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan as plain data, keys in the documented order."""
     cost = plan.cost
@@ -41,6 +47,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "lowerBoundPerHour": price_text(cost.bound_nanos),
             "gap": cost.gap,
         },
+        "podsWithoutRequests": lacking_document(plan.lacking),
         "bind": [{"pod": item.pod, "node": item.node} for item in plan.bind],
         "nominate": [
             {"pod": item.pod, "node": item.node, "reason": item.reason.value, "why": item.why} for item in plan.nominate

@@ -113,6 +113,14 @@ class DefaultRequests(msgspec.Struct, frozen=True):
         )
 
 
+class LackingRequests(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many of how many pods state no cpu or no memory, and what counts for them."""
+
+    pods: int = 0
+    of: int = 0
+    counted: DefaultRequests = DefaultRequests(0, 0)
+
+
 def amount_text(name: str, amount: int) -> str:
     """An amount in the unit that people read it in: `20 cores`, `512 MiB`, `1.5 GiB`; of devices their number."""
     if name == CPU:

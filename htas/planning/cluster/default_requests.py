@@ -8,13 +8,22 @@ draining count alike, so that what was launched for such pods is not drained aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from htas.model.pods import Pod
+from htas.model.resources import DefaultRequests, LackingRequests
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.table import NodeTable
+
+
+def lacking_requests(pods: Iterable[Pod], defaults: DefaultRequests) -> LackingRequests:
+    """How many pods state no cpu or no memory; those that belong to their nodes are left out."""
+    stated = [bool(pod.requests.cpu_m and pod.requests.memory_bytes) for pod in pods if pod.is_work]
+    lacking = stated.count(False)
+    return LackingRequests(lacking, len(stated), defaults) if lacking else LackingRequests()
 
 
 class DefaultRequestsSwitch:
