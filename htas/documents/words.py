@@ -105,6 +105,8 @@ WOULD_SAVE = "HTAS would save "
 NOTHING_AS_IT_IS = "HTAS would save nothing as things are"
 NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper way to hold this work"
 
+NOTHING_FOUND = "No saving is found, but the facts are incomplete or contradict each other: there may be one"
+
 
 def saving(saved_nanos: int, whole_nanos: int, currency: str) -> tuple[str, str]:
     """What `htas simulate` and What if say first: how much an hour, and what that is a month and of the whole."""

@@ -24,6 +24,7 @@ from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.feasibility import FILTERS, LENT_FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
 from htas.planning.cluster.feasibility.filter_context import FilterContext, accepted
 from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.feasibility.volumes import attachable
 
 
 class PlacedOnRow(msgspec.Struct, frozen=True, eq=False):
@@ -157,7 +158,12 @@ class Simulation:
     def could_hold(self, cls: PodClass) -> Bools:
         """Open rows whose nodes would take a pod of a class if they were empty."""
         rows = self.all_rows
-        return self.allowed(cls) & self.table.is_open[rows] & fits(self.table.allocatable[:, rows], cls)
+        return self.would_take(cls) & self.table.is_open[rows] & fits(self.table.allocatable[:, rows], cls)
+
+    def would_take(self, cls: PodClass) -> Bools:
+        """Rows whose nodes would take a pod of a class if they were empty, room aside."""
+        allowed = self.allowed(cls)
+        return allowed & attachable(self.filter_context, cls, self.all_rows) if cls.constraints.claims else allowed
 
     def _accepted_without_nominees(self, cls: PodClass, rows: slice) -> Bools:
         """kube-scheduler's second pass: what is near a pod that is to come must hold without it as well."""
