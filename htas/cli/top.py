@@ -28,6 +28,7 @@ from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
+from htas.yaml_bounds import YamlBoundsError, load
 
 REFRESH_S = 1.0
 GIB = 2**30
@@ -129,16 +130,16 @@ def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:
     """Epoch seconds of `next` in a status document; empty where it has none, or is no document of ours."""
-    with suppress(yaml.YAMLError, AttributeError, TypeError, ValueError):
-        told = yaml.safe_load(status).get("next", {})
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
+        told = load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
     return {}
 
 
 def recommended_of(status: str) -> Sequence[str]:
     """What a daemon that only recommends has published of its savings, a line each; else empty."""
-    with suppress(yaml.YAMLError, AttributeError, TypeError):
-        return [str(line) for line in yaml.safe_load(status).get("recommended", {}).get("told", ())]
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError):
+        return [str(line) for line in load(status).get("recommended", {}).get("told", ())]
     return ()
 
 
