@@ -47,7 +47,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "lowerBoundPerHour": price_text(cost.bound_nanos),
             "gap": cost.gap,
         },
-        "podsWithoutRequests": lacking_document(plan.lacking),
         "bind": [{"pod": item.pod, "node": item.node} for item in plan.bind],
         "nominate": [
             {"pod": item.pod, "node": item.node, "reason": item.reason.value, "why": item.why} for item in plan.nominate
@@ -79,6 +78,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for item in plan.unplaced
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
+        "podsWithoutRequests": lacking_document(plan.lacking),
     }
 
 
