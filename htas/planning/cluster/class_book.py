@@ -17,6 +17,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.lending import Borrowing
+from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.run_length import run_length_s
 
 _T = TypeVar("_T")
@@ -42,11 +43,14 @@ class _Interner:
 class ClassBook:
     """Sorts pods into classes."""
 
-    def __init__(self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts) -> None:
+    def __init__(
+        self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts, apart: OwnersApart | None = None
+    ) -> None:
         self.defaults = DefaultRequestsSwitch()
         self._policy = policy
         self._axis = axis
         self._counts = counts
+        self._apart = apart or None
         self._requests = _Interner()
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
@@ -92,7 +96,7 @@ class ClassBook:
         so that no other object takes their place. Not where selectors look at labels, where scores count, or where
         annotations may decide.
         """
-        if self._counts.watches or self._is_scoring or pod.disruption:
+        if self._counts.watches or self._is_scoring or self._apart or pod.disruption:
             return self._by_value(pod)
         parts = id(pod.requests), id(pod.constraints)
         shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length, pod.is_work
@@ -124,6 +128,7 @@ class ClassBook:
             missing := self._policy.default_requests.missing(pod.requests) if pod.is_work else (0, 0),
             assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
+            apart := self._apart.of(pod) if self._apart is not None else "",
         )
         found = self._classes.get(key)
         if found is None:
@@ -155,6 +160,7 @@ class ClassBook:
                 borrows_up_to=borrows_up_to,
                 missing=missing,
                 assumed=assumed,
+                owner_apart=apart,
             )
             self.defaults.register(found)
         return found

@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,6 +113,10 @@ class PodClass:
     missing: tuple[int, int] = (0, 0)
     """Cpu and memory that the pods do not state, and that count where a machine is launched or saved
     (`default_requests.py`); `requests` have them while they count."""
+    owner_apart: str = ""
+    """The mark of their owner, where launches for it were unused of late; empty: it does not matter whose they are."""
+    pauses: Mapping[str, str] = field(default_factory=dict)
+    """Flavours that are not launched for these pods now, each with the reason."""
     assumed: tuple[int, int] = (0, 0)
     """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 
