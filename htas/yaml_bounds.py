@@ -53,9 +53,9 @@ class Bounds:
         self._values = 0
         self._characters = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def take(self, event: yaml.Event | None) -> None:
         """Count the next event."""
-        line = event.start_mark.line + 1 if event.start_mark is not None else 1
+        line = event.start_mark.line + 1 if event is not None and event.start_mark is not None else 1
         if isinstance(event, yaml.AliasEvent):
             self._repeat(event.anchor, line)
         elif isinstance(event, yaml.ScalarEvent):
@@ -77,12 +77,12 @@ class Bounds:
         if self._written > MOST_WRITTEN:
             raise YamlBoundsError(f"holds more than {MOST_WRITTEN:,} values of YAML; JSON may hold more", line)
 
-    def _repeat(self, anchor: str, line: int) -> None:
+    def _repeat(self, anchor: str | None, line: int) -> None:
         """An alias stands for all of what it names; where that is not complete, it stands for itself."""
         if any(each.anchor == anchor for each in self._open):
             values, characters = self._most_values + 1, 0
         else:
-            values, characters = self._anchors.get(anchor, (0, 0))  # an unknown one: the composer tells
+            values, characters = self._anchors.get(anchor or "", (0, 0))  # an unknown one: the composer tells
         self._values += values
         self._characters += characters
         for is_beyond, most in (

@@ -144,8 +144,8 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._bounds = Bounds()
 
-    def get_event(self) -> yaml.Event:
-        event = super().get_event()
+    def get_event(self) -> Any:
+        event = super().get_event()  # type: ignore[no-untyped-call]
         self._bounds.take(event)
         return event
 

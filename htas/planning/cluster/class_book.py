@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -165,9 +165,9 @@ class ClassBook:
             self.defaults.register(found)
         return found
 
-    def twin(self, cls: PodClass, pods: list[Pod]) -> PodClass:
-        """A class like another one, with members of its own."""
-        found = replace(cls, pods=pods)
+    def twin(self, cls: PodClass, pods: list[Pod], pauses: Mapping[str, str] | None = None) -> PodClass:
+        """A class like another one, with members and, where they are stated, pauses of its own."""
+        found = replace(cls, pods=pods, pauses=cls.pauses if pauses is None else pauses)
         self.defaults.register(found)
         return found
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 
 from htas.model.pods import Pod
 from htas.model.resources import DefaultRequests, LackingRequests
-from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.table import NodeTable
+from htas.planning.cluster.classes import Ints, PodClass
 
 
 def lacking_requests(pods: Iterable[Pod], defaults: DefaultRequests) -> LackingRequests:
@@ -24,6 +24,13 @@ def lacking_requests(pods: Iterable[Pod], defaults: DefaultRequests) -> LackingR
     stated = [bool(pod.requests.cpu_m and pod.requests.memory_bytes) for pod in pods if pod.is_work]
     lacking = stated.count(False)
     return LackingRequests(lacking, len(stated), defaults) if lacking else LackingRequests()
+
+
+class Columns(Protocol):
+    """What rows have free, and what default requests count of the pods on them (`NodeTable`)."""
+
+    free: Ints
+    missing: Ints
 
 
 class DefaultRequestsSwitch:
@@ -46,7 +53,7 @@ class DefaultRequestsSwitch:
             _set(cls, is_counted=self._counts_all)
 
     @contextmanager
-    def counted(self, table: NodeTable, cls: PodClass | None = None) -> Iterator[None]:
+    def counted(self, table: Columns, cls: PodClass | None = None) -> Iterator[None]:
         """They count meanwhile: of all classes, or of one where no other is placed."""
         if self.are_counted or not self._classes:
             yield

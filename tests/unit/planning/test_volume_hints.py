@@ -11,10 +11,10 @@ from htas.model.contradictions import out_of_reach
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, NodeGroup, VolumeRules
+from htas.model.policy import Fallback, FallbackMode, NodeGroup
 from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
-from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
+from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeRules, Volumes
 from htas.planning.planner import plan
 from tests.builders import NOW, make_flavour, make_node, make_pod, make_policy, make_snapshot, owned_node, running
 

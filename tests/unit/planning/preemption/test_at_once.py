@@ -33,7 +33,8 @@ def pause(node: str, name: str = "pause", cpu: str = "4", **how: Any) -> Pod:
 
 def served(plan: Plan) -> dict[str, str]:
     """What comes of each pending pod: the node it is nominated or bound to, or the flavour launched for it."""
-    found = {item.pod[8:]: item.node for item in (*plan.bind, *plan.nominate)}
+    found = {item.pod[8:]: item.node for item in plan.bind}
+    found |= {item.pod[8:]: item.node for item in plan.nominate}
     found |= {seat.pod[8:]: seat.node for each in plan.proposals for seat in each.seats}
     return found | {key[8:]: "launched" for launch in plan.launch for key in launch.pods}
 
