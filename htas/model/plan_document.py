@@ -78,7 +78,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for item in plan.unplaced
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
-        "podsWithoutRequests": lacking_document(plan.lacking),
+        **({"podsWithoutRequests": lacking_document(plan.lacking)} if plan.lacking.pods else {}),
     }
 
 
