@@ -157,6 +157,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         max_launches_per_pod=settings.limits.max_launches_per_pod,
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
+        default_requests=settings.scheduling.default_requests.model(),
         max_rental_lengthening=settings.max_rental_lengthening,
         approval=settings.approval.model() if settings.mode == "approve" else None,
         moves_instead_of_buying=settings.move_instead_of_buying,

@@ -18,6 +18,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.packing import Packing
 from htas.model.pods import Pod, WorkKind
+from htas.model.resources import DefaultRequests
 from htas.model.volumes import VolumeRules
 
 DEFAULT_SCHEDULER_NAME = "htas"
@@ -300,6 +301,8 @@ class Fallback(msgspec.Struct, frozen=True):
     patience_s: float = 300.0
     """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
     engine: Engine = Engine.DECOMPOSITION
+    preempt_below: int = 0
+    """Pods of lower priority are preempted before anything is launched, as by kube-scheduler."""
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:
@@ -347,6 +350,7 @@ class Policy(msgspec.Struct, frozen=True):
     """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
     saved is worth the waiting (`value`). 0: it is bought for at once."""
     value: Value = Value()
+    default_requests: DefaultRequests = DefaultRequests()
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone;
     None: wherever there is room."""

@@ -119,6 +119,37 @@ def _dominant(asked: Resources, offered: Resources) -> tuple[int, int]:
     return best, best_of
 
 
+class DefaultRequests(msgspec.Struct, frozen=True):
+    """What launching and saving count of a pod that states no cpu, or no memory; 0: it counts nothing.
+
+    By default kube-scheduler's non-zero values. Whether a pod fits a node is judged by what it states.
+    """
+
+    cpu_m: int = 100
+    memory_bytes: int = 200 * 2**20
+
+    def missing(self, requests: Resources) -> tuple[int, int]:
+        """Cpu and memory that count beside what is stated."""
+        return 0 if requests.cpu_m else self.cpu_m, 0 if requests.memory_bytes else self.memory_bytes
+
+    def filled(self, requests: Resources) -> Resources:
+        """The requests as they count."""
+        cpu_m, memory_bytes = self.missing(requests)
+        if not cpu_m and not memory_bytes:
+            return requests
+        return msgspec.structs.replace(
+            requests, cpu_m=requests.cpu_m + cpu_m, memory_bytes=requests.memory_bytes + memory_bytes
+        )
+
+
+class LackingRequests(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many of how many pods state no cpu or no memory, and what counts for them."""
+
+    pods: int = 0
+    of: int = 0
+    counted: DefaultRequests = DefaultRequests(0, 0)
+
+
 def amount_text(name: str, amount: int) -> str:
     """An amount in the unit that people read it in: `20 cores`, `512 MiB`, `1.5 GiB`; of devices their number."""
     if name == CPU:

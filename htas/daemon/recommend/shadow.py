@@ -25,6 +25,7 @@ from htas.model.record import CycleRecord
 from htas.model.savings import Course, Savings, Waits
 from htas.model.snapshot import ClusterView, Ended
 from htas.planning.cluster.daemon_sets import examples
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.ports import StorePort
 from htas.sandbox.mirroring import MirroringCluster, mirrored_uid
 from htas.sandbox.workload import Task
@@ -122,6 +123,7 @@ class Shadow:
             before.evicted + ledger.evictions + ledger.preempted,
             before.moved + ledger.migrations,
             before.overrun_s + self._cluster.overrun_s,
+            lacking_requests(self._cluster.other.pods, self.policy.default_requests),
         )
 
     def close(self) -> None:

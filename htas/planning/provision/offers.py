@@ -133,7 +133,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         ]
         rows = sim.add_nodes(nodes)
         free = sim.table.free[:, rows.start : rows.stop].copy()
-        allowed = {key: sim.allowed(cls)[rows.start : rows.stop].copy() for key, cls in examples.items()}
+        allowed = {key: sim.would_take(cls)[rows.start : rows.stop].copy() for key, cls in examples.items()}
     return [
         Offer(
             group,

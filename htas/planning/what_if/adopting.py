@@ -15,8 +15,10 @@ from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, N
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
+from htas.model.resources import LackingRequests
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.run_length import LONGEST_S
 from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import kept_by
@@ -73,6 +75,8 @@ class AdoptedCluster:
     gives them."""
     agents: tuple[Agents, ...]
     """Pods that operators made one for each node: they count as a DaemonSet's."""
+    lacking: LackingRequests
+    """Pods that state no cpu or no memory: what counts for them is in their requests here."""
 
     @property
     def now(self) -> float:
@@ -99,7 +103,8 @@ def _placed_by_us(pod: Pod, policy: Policy, *, is_moved: bool) -> Pod:
 
     HTAS lets such a job end where it is. But a dump tells of no run lengths, and what is asked is where it belongs.
     """
-    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name)
+    requests = policy.default_requests.filled(pod.requests) if pod.is_work else pod.requests
+    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name, requests=requests)
     return _long_running(pod) if is_moved else pod
 
 
@@ -159,6 +164,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         _tainted(policy, workers),
         _lent(policy, workers),
         agents,
+        lacking_requests(movable, policy.default_requests),
     )
 
 
