@@ -59,7 +59,8 @@ def alternative(books: Books, against: str, progress: Progress | None = None) ->
     if re.fullmatch(r"[1-9][0-9]{0,4}", word) and name:
         start = min(bill.started_at for bill in books.bills)
         one = _flavour(books.catalogue, name)
-        fixed = [Bill(f"fixed-{i}", "fixed", one.name, one.nanos_per_hour, start) for i in range(int(word))]
+        price, cap = one.nanos_per_hour, one.cap
+        fixed = [Bill(f"fixed-{i}", "fixed", one.name, price, start, cap=cap) for i in range(int(word))]
         return Alternative(f"{against} rented all the time", one.name, len(fixed), _total(books, fixed))
     if word not in ("homogeneous", "peak"):
         raise GivenError(

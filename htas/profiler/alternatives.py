@@ -19,7 +19,7 @@ from itertools import count
 import msgspec
 import numpy as np
 
-from htas.model.claims import ClaimState, NodeClaim
+from htas.model.billing import Price
 from htas.model.flavours import Flavour
 from htas.model.nodes import Node
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
@@ -30,7 +30,6 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.place.placing import best_row, order_of
-from htas.planning.rental.bills import paid_for_s
 from htas.profiler.recorded_work import RecordedWork, Work
 
 ALTERNATIVE = "alternative"
@@ -75,7 +74,12 @@ def too_large_for(recorded: RecordedWork, flavour: Flavour, terms: Terms) -> lis
 
 
 def at_least(recorded: RecordedWork, flavour: Flavour, terms: Terms) -> float:
-    """What the same work costs on machines of one flavour at least, were it fluid: price × seconds."""
+    """What the same work costs on machines of one flavour at least, were it fluid: price × seconds.
+
+    0 where a month's cap may make it cheaper.
+    """
+    if flavour.cap is not None:
+        return 0.0
     asked: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for work in recorded.work:
         began = work.arrives_at + (0.0 if work.was_running else terms.start_s)
@@ -122,7 +126,8 @@ def _room(recorded: RecordedWork, flavour: Flavour, terms: Terms, group: str) ->
 
 
 def _bill(number: int, group: str, flavour: Flavour, start: float, end: float | None) -> Bill:
-    return Bill(f"{group}-{flavour.name}-{number}", group, flavour.name, flavour.nanos_per_hour, start, end)
+    price, name = flavour.nanos_per_hour, flavour.name
+    return Bill(f"{group}-{name}-{number}", group, name, price, start, end, cap=flavour.cap)
 
 
 class _Event(IntEnum):
@@ -313,8 +318,8 @@ class _Play:
             return
         goes = max(at + rules.empty_for_s, machine.ready_at + rules.delay_after_launch_s)
         if rules.empty_release is EmptyRelease.BEFORE_BILLING:
-            claim = NodeClaim("", "", "", ClaimState.READY, machine.launched_at, machine.launched_at)
-            paid_until = goes + paid_for_s(claim, self._policy.catalogue.billing, goes)
+            price = Price(self._flavour.nanos_per_hour, self._flavour.cap)
+            paid_until = goes + self._policy.catalogue.billing.paid_s(price, machine.launched_at, goes)
             goes = max(goes, paid_until - self._ahead_s())
         self._push(goes, _Event.DELETE, row, machine.emptied)
 
