@@ -100,7 +100,8 @@ class Orders:
         return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """Write down which machine is the claim's, and open its bill."""
+        """Write down which machine is the claim's, and open its bill: at the price of the zone that it is in."""
+        claim = self._priced(claim, instance)
         self.open_bill(claim, instance)
         state = instance.state.of_its_claim or ClaimState.REQUESTED
         known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
@@ -119,8 +120,34 @@ class Orders:
 
     def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
         self.ports.store.put_bill(
-            Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
+            Bill(
+                claim.id,
+                claim.group,
+                claim.flavour,
+                claim.nanos_per_hour,
+                started_at=instance.created_at,
+                cap=claim.cap,
+            )
         )
+
+    def with_its_zone(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
+        """The claim as it is, or written down anew, with its bill, where the cloud says another zone than was ordered.
+
+        Nova may say nothing of the zone while it builds.
+        """
+        known = self._priced(claim, instance) if instance is not None else claim
+        if known is claim or instance is None:
+            return claim
+        self.open_bill(known, instance)
+        return self.ports.store.put_claim(known)
+
+    def _priced(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
+        """The claim with the zone that its machine is in and the price there; as it is where prices have no zones."""
+        flavour = self.policy.catalogue.named(claim.flavour)
+        if flavour is None or not flavour.prices or instance.zone in (None, claim.zone):
+            return claim
+        there = flavour.price_in(instance.zone) or claim.price
+        return msgspec.structs.replace(claim, zone=instance.zone, nanos_per_hour=there.nanos_per_hour, cap=there.cap)
 
     def close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
         """End its bill, now unless the machine's end is known."""

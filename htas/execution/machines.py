@@ -24,6 +24,7 @@ from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
 from htas.execution.node_labels import NodeLabels
 from htas.execution.ports import Ports
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
@@ -100,6 +101,7 @@ class Machines:
 
     def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
         now = self._ports.clock.now()
+        price = self.policy.catalogue.price(launch.flavour, launch.zone)
         return NodeClaim(
             id=launch.claim,
             group=launch.group,
@@ -110,6 +112,7 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            cap=price.cap if price is not None else None,
             launched_for=owners,
         )
 
@@ -260,7 +263,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._seen(claim, instance, node)
+        claim = self._orders.with_its_zone(self._seen(claim, instance, node), instance)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
@@ -356,7 +359,7 @@ class Machines:
     def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
         now, claim_id = self._ports.clock.now(), instance.claim or ""
-        flavour = self.policy.catalogue.named(instance.flavour)
+        price = self.policy.catalogue.price(instance.flavour, instance.zone) or Price(0)
         claim = NodeClaim(
             id=claim_id,
             group=instance.group or "",
@@ -366,7 +369,8 @@ class Machines:
             since=now,
             zone=instance.zone,
             instance=instance.id,
-            nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+            nanos_per_hour=price.nanos_per_hour,
+            cap=price.cap,
             rented_at=instance.created_at,
             ready_at=now,
         )

@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
@@ -152,7 +153,15 @@ class SandboxCloud:
         self._instances[instance.id] = instance
         self._flavours[instance.id] = flavour
         self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
-        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
+        price = flavour.price_in(instance.zone) or Price(flavour.nanos_per_hour, flavour.cap)
+        rental = Rental(
+            instance.id,
+            instance.claim or "",
+            flavour.name,
+            price.nanos_per_hour,
+            instance.created_at,
+            cap=price.cap,
+        )
         self._rentals[instance.id] = rental
         self._ledger.rentals.append(rental)
 
