@@ -1,18 +1,25 @@
-"""`htas cost`: what was spent, on what, for whom, and beside what it could have cost."""
+"""`htas cost`: what was spent, on what, for whom, and compared with what it could have cost."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.text import Text
 
 from htas.cli.bars import bar
+from htas.cli.console import err
 from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
-from htas.documents.costs import Books, CostReport, books_of
+from htas.documents.asking import Progress
+from htas.documents.books import Books, books_of
+from htas.documents.costs import CostReport
 from htas.documents.forms import CostBy
 from htas.documents.words import age, counted
 from htas.model.money import price_text
@@ -41,14 +48,32 @@ def cost_view(report: CostReport) -> RenderableType:
     view.add_row("total", report.total, "", style="bold")
     runs = "runs" if report.machines == 1 else "run"
     told = f"{counted(report.machines, 'machine')} {runs} now, at {report.price_per_hour} {report.currency}/h"
-    if report.against:
-        told += f"\n{report.against}"
-    parts: list[RenderableType] = [view, Text(told, style="dim")]
+    parts: list[RenderableType] = [view, Text(told, style="dim"), *comparison_view(report.against, report.assumes)]
     if report.by is CostBy.NAMESPACE and report.pinned:
         parts.append(_pinned_view(report))
     elif report.pinned:
         parts.append(Text(_pinned_line(report), style="dim"))
     return Group(*parts)
+
+
+def comparison_view(against: str, assumes: Sequence[str]) -> list[RenderableType]:
+    """What another way would have cost, and under it what that figure assumes."""
+    if not against:
+        return []
+    return [Text(against, style="bold"), *(Text(f"  {line}", style="dim") for line in assumes)]
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """A bar on a terminal while the same work is played on one flavour after another."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        task = bars.add_task("", total=None, visible=False)
+
+        def note(flavour: str, done: int, of: int) -> None:
+            bars.update(task, completed=done, total=of, description=f"the same work on {flavour}", visible=True)
+
+        yield note
 
 
 def _pinned_line(report: CostReport) -> str:

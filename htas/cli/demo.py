@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 from rich.live import Live
 
@@ -22,12 +19,16 @@ from htas.config.places import config_file
 from htas.config.sandbox import SandboxSetting
 from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
+from htas.documents.alternatives import Alternative, alternative
+from htas.documents.books import books_of
 from htas.execution.ports import Ports
 from htas.experiments.workloads import openb
 from htas.experiments.workloads.day import day
 from htas.model.moves import MigrationMethod
 from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
+from htas.ports import GivenError, StorePort
+from htas.profiler.accounts import ALWAYS
 from htas.sandbox.world import World
 
 FRAMES_PER_S = 8
@@ -61,10 +62,7 @@ def _play_day(options: DemoOptions) -> None:
     work = day(options.seed, length_s=length_s)
     world = world_of(loaded, options.seed)
     world.load(work)
-    state = DemoState(loaded.policy, work.name, world, length_s)
-    with _yardstick(options, state):
-        _show(state, loaded.policy, world, length_s, options.seconds)
-    out.print(summary_view(state))
+    _show(DemoState(loaded.policy, work.name, world, length_s), options.seconds)
 
 
 def _play_trace(options: DemoOptions) -> None:
@@ -74,9 +72,7 @@ def _play_trace(options: DemoOptions) -> None:
     world = World(start=0.0, seed=options.seed)
     world.load(work)
     length_s = work.could_end_s + TRACE_TAIL_S
-    state = DemoState(policy, f"trace {work.name}", world, length_s)
-    _show(state, policy, world, length_s, 0.0)
-    out.print(summary_view(state))
+    _show(DemoState(policy, f"trace {work.name}", world, length_s), 0.0)
 
 
 def trace_policy() -> Policy:
@@ -96,13 +92,13 @@ def world_of(loaded: Loaded, seed: int) -> World:
     return World(seed=seed, startup_s=setting.startup_delay, quota=setting.quota.model())
 
 
-def _show(state: DemoState, policy: Policy, world: World, length_s: float, seconds: float) -> None:
-    """Drive the world; on a terminal as a live view, otherwise as plain lines."""
-    store = SqliteStore(":memory:")
+def _show(state: DemoState, seconds: float) -> None:
+    """Drive the world, on a terminal as a live view, otherwise as plain lines; then print the summary."""
+    store, world, policy = SqliteStore(":memory:"), state.world, state.policy
     ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
     daemon = Daemon(ports, policy, keeps_history=False)
     daemon.listeners.append(state.saw)
-    steps = _steps(VirtualDriver(world, daemon), world, length_s, seconds)
+    steps = _steps(VirtualDriver(world, daemon), world, state.length_s, seconds)
     if out.is_terminal:
         with Live(console=out, auto_refresh=False, screen=False) as live:
             shown = 0.0
@@ -118,7 +114,21 @@ def _show(state: DemoState, policy: Policy, world: World, length_s: float, secon
             if part > told:
                 out.print(plain_line(state), markup=False, soft_wrap=True)
                 told = part
+    out.print(summary_view(state, _comparisons(state, store)))
     store.close()
+
+
+def _comparisons(state: DemoState, store: StorePort) -> list[Alternative | str]:
+    """What `htas cost --against` and the Money page print of the same day; why not, where it cannot be played."""
+    seen = state.result.snapshot if state.result is not None else None
+    books = books_of(lambda: nullcontext(store), state.policy, ALWAYS, state.now, seen)
+    found: list[Alternative | str] = []
+    for way in ("homogeneous", "peak") if books.bills else ():
+        try:
+            found.append(alternative(books, way))
+        except GivenError as error:
+            found.append(str(error))
+    return found
 
 
 def _steps(driver: VirtualDriver, world: World, length_s: float, seconds: float) -> Iterator[None]:
@@ -133,31 +143,3 @@ def _steps(driver: VirtualDriver, world: World, length_s: float, seconds: float)
         if ahead > 0:
             time.sleep(ahead)
         yield
-
-
-@contextmanager
-def _yardstick(options: DemoOptions, state: DemoState) -> Iterator[None]:
-    """The same day on machines of one flavour, played beside in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "htas.cli.yardsticks",
-        f"--seed={options.seed}",
-        f"--hours={options.hours}",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = process.stdout
-
-        def read() -> None:
-            for line in lines:
-                passed, billed = line.split()
-                state.homogeneous.append((float(passed), int(billed)))
-
-        reader = Thread(target=read, daemon=True)
-        reader.start()
-        try:
-            yield
-            reader.join()
-        finally:
-            process.terminate()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from htas.cli.yardsticks import fixed_nodes
 from htas.daemon.cycle import CycleResult
 from htas.documents.words import counted
-from htas.model.money import bill_amount, price_text
+from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -39,8 +38,6 @@ class DemoState:
     length_s: float
     start: float = 0.0
     result: CycleResult | None = None
-    peak_cpu_m: int = 0
-    peak_memory_bytes: int = 0
     peak_nodes: int = 0
     cycles: int = 0
     planning_s: float = 0.0
@@ -48,7 +45,6 @@ class DemoState:
     verbs: Counter[str] = field(default_factory=Counter)
     never_fits: dict[str, str] = field(default_factory=dict)
     events: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
-    homogeneous: list[tuple[float, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.start = self.world.clock.now()
@@ -59,11 +55,7 @@ class DemoState:
         self.cycles += 1
         self.planning_s += result.planning_s
         self.longest_plan_s = max(self.longest_plan_s, result.planning_s)
-        view = result.snapshot.cluster
-        placed = [pod for pod in view.pods if not pod.is_daemon]
-        self.peak_cpu_m = max(self.peak_cpu_m, sum(pod.requests.cpu_m for pod in placed))
-        self.peak_memory_bytes = max(self.peak_memory_bytes, sum(pod.requests.memory_bytes for pod in placed))
-        self.peak_nodes = max(self.peak_nodes, len(view.nodes))
+        self.peak_nodes = max(self.peak_nodes, len(result.snapshot.cluster.nodes))
         for outcome in result.outcomes:
             self.verbs[f"{outcome.action} {outcome.status.value}"] += 1
         for item in result.plan.unplaced:
@@ -100,26 +92,8 @@ class DemoState:
         view = self.result.snapshot.cluster if self.result is not None else None
         return [pod for pod in view.pods if pod.node is None] if view is not None else []
 
-    def spent(self) -> str:
-        return str(bill_amount(self.world.ledger.nano_seconds(self.policy.catalogue.billing, self.now)))
-
     def spent_nano_seconds(self) -> int:
         return self.world.ledger.nano_seconds(self.policy.catalogue.billing, self.now)
-
-    def homogeneous_nano_seconds(self) -> int | None:
-        """What homogeneous scaling had spent at this moment of the day; None: not known (yet)."""
-        passed = self.now - self.start
-        known = [billed for at, billed in self.homogeneous if at >= passed - 300]
-        return known[0] if known else None
-
-    def fixed_nano_seconds(self) -> int:
-        """What one fixed cluster had spent: the flavour that holds the peak cheapest, rented all the time."""
-        passed = int(self.now - self.start)
-        costs = [
-            fixed_nodes(flavour, self.peak_cpu_m, self.peak_memory_bytes) * flavour.nanos_per_hour * passed
-            for flavour in self.policy.catalogue.flavours
-        ]
-        return min(costs, default=0)
 
     def nodes(self) -> list[NodeLine]:
         """The nodes that are there and the machines on their way, group by group, the fullest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -14,13 +15,12 @@ from rich.text import Text
 from htas.adapters.kubernetes.dump import COMMAND
 from htas.cli.bars import bar, column
 from htas.cli.demo_state import DemoState, NodeLine
+from htas.documents.alternatives import Alternative, compared
 from htas.documents.words import counted
 from htas.model.money import NANOS, bill_amount
 
 STYLE = {"ready": "green", "coming": "yellow", "draining": "magenta"}
-HOMOGENEOUS = "\nHomogeneous scaling: m1.medium only, spread placement, nodes emptied after ten minutes at 50% or less."
 NEXT = f"""
-One fixed cluster: the fewest machines of the best flavour for the highest cpu and memory load seen.
 Next, for a cluster of yours, changing nothing:
   {COMMAND} > dump.json
   htas plan --config config/htas.yaml --from dump.json"""
@@ -109,25 +109,15 @@ def _queue(state: DemoState) -> RenderableType:
 
 
 def _money(state: DemoState) -> RenderableType:
-    """Spent so far, beside the two alternatives at the same moment."""
+    """Spent so far; what the same work would have cost otherwise is known when it is over."""
     currency = state.policy.catalogue.currency
-    rows = [("HTAS", state.spent_nano_seconds(), "bold green")]
-    homogeneous = state.homogeneous_nano_seconds()
-    if homogeneous is not None:
-        rows.append(("homogeneous scaling", homogeneous, ""))
-    rows.append(("one fixed cluster", state.fixed_nano_seconds(), ""))
-    most = max(1, *(amount for _, amount, _ in rows))
-    table = Table.grid(padding=(0, 1))
-    for name, amount, style in rows:
-        shown = f"{bill_amount(amount):.2f} {currency}"
-        money = Text(shown, style=style, justify="right")
-        table.add_row(Text(name, style=style), money, Text(bar(amount / most, 16), style=style or "dim"))
+    spent = Text(f"{bill_amount(state.spent_nano_seconds()):.2f} {currency}", style="bold green")
     cost = state.result.plan.cost if state.result is not None else None
     now = ""
     if cost is not None:
         after, bound = cost.after_nanos / NANOS, cost.bound_nanos / NANOS
         now = f"now {after:.2f} {currency}/h; no mix of flavours holds this work below {bound:.2f}"
-    return Panel(Group(table, Text(now, style="dim")), title="money spent", title_align="left", border_style="dim")
+    return Panel(Group(spent, Text(now, style="dim")), title="money spent", title_align="left", border_style="dim")
 
 
 def _events(state: DemoState, width: int) -> RenderableType:
@@ -151,8 +141,8 @@ def plain_line(state: DemoState) -> str:
     )
 
 
-def summary_view(state: DemoState) -> RenderableType:
-    """What it came to, and where to go next."""
+def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> RenderableType:
+    """What it came to, how it compares, and where to go next."""
     ledger, currency = state.world.ledger, state.policy.catalogue.currency
     spent = state.spent_nano_seconds()
     table = Table.grid(padding=(0, 2))
@@ -169,18 +159,13 @@ def summary_view(state: DemoState) -> RenderableType:
     mean_ms, most_ms = 1000 * state.planning_s / max(1, state.cycles), 1000 * state.longest_plan_s
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")
     table.add_row("HTAS", f"{bill_amount(spent):.2f} {currency}", style="bold green")
-    for name, amount in (
-        ("homogeneous scaling", state.homogeneous_nano_seconds()),
-        ("one fixed cluster", state.fixed_nano_seconds()),
-    ):
-        if amount:
-            table.add_row(name, f"{bill_amount(amount):.2f} {currency}  (HTAS spends {_share(spent / amount - 1)})")
-    after = Text((HOMOGENEOUS if state.homogeneous else "") + NEXT, style="dim")
-    return Group(Text("\nSummary", style="bold"), table, after)
-
-
-def _share(more: float) -> str:
-    return f"{more:.0%} more" if more > 0 else f"{-more:.0%} less"
+    compared_with: list[RenderableType] = []
+    for other in comparisons:
+        line = other if isinstance(other, str) else compared(other, spent, currency)
+        compared_with.append(Text(line, style="bold"))
+    assumes = next((other.assumes for other in comparisons if isinstance(other, Alternative)), ())
+    compared_with += [Text(f"  {line}", style="dim") for line in assumes]
+    return Group(Text("\nSummary", style="bold"), table, *compared_with, Text(NEXT, style="dim"))
 
 
 def _unfit(state: DemoState) -> str:

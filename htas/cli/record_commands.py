@@ -51,7 +51,7 @@ def cost(
     by: Annotated[CostBy, typer.Option("--by", help="What to split the sum by.")] = CostBy.GROUP,
     against: Annotated[
         str | None,
-        typer.Option("--against", help='Beside another way: "3 m1.large", "homogeneous [FLAVOUR]", "peak [FLAVOUR]".'),
+        typer.Option("--against", help='Compared with: "3 m1.large", "homogeneous [FLAVOUR]", "peak [FLAVOUR]".'),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="From an instant or day on (ISO 8601).")] = None,
     until: Annotated[str | None, typer.Option("--until", help="Until before an instant or day.")] = None,
@@ -64,7 +64,8 @@ def cost(
     from htas.cli import cost as costs
     from htas.cli.history import note_unshipped
     from htas.cli.tables import print_lines, show
-    from htas.documents.costs import CostLine, CostReport, cost_lines, cost_report, said_in
+    from htas.documents.asking import said_in
+    from htas.documents.costs import CostLine, CostReport, cost_lines, cost_report
     from htas.profiler.accounts import Window
 
     with exit_on_error():
@@ -72,7 +73,7 @@ def cost(
         if window.since >= window.until:
             raise InputError("--since: is not before --until; there is nothing between them")
         if against is not None and form is not Export.TABLE:
-            raise InputError("--against: is told beside a table; leave out --output")
+            raise InputError("--against: is printed under a table; leave out --output")
         asked = server_at(server, token_file, ca)
         if asked is not None:
             report = asked.get(
@@ -82,8 +83,8 @@ def cost(
             loaded = configured(config)
             note_unshipped(loaded)
             found = costs.read_books(loaded, window)
-            with said_in("--against"):
-                report = cost_report(found, by, against)
+            with said_in("--against"), costs.shown_progress() as progress:
+                report = cost_report(found, by, against, progress)
         if form is Export.TABLE:
             show(costs.cost_view(report))
         else:

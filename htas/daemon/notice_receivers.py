@@ -15,7 +15,7 @@ from htas.daemon.cycle import CycleResult
 from htas.daemon.notice_delivery import Notifier, Receiver
 from htas.daemon.noticing import Noticing, Spending
 from htas.daemon.stores import store_path
-from htas.documents.costs import Reading
+from htas.documents.books import Reading
 from htas.documents.month import looked_at, month_of
 from htas.ports import HTASError
 

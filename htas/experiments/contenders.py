@@ -117,7 +117,15 @@ def _baselines(catalogue: Catalogue) -> list[Contender]:
 
 
 def _tuned_autoscaler(name: str, title: str, policy: Policy) -> Contender:
-    return Contender(name, title, policy, well_set.tuned_plan, AT_ONCE, evicts_services=True, pins_jobs=True)
+    return Contender(
+        name,
+        title,
+        policy,
+        well_set.tuned_plan(policy.catalogue.billing),
+        AT_ONCE,
+        evicts_services=True,
+        pins_jobs=True,
+    )
 
 
 def tuned_to(catalogue: Catalogue, flavour: str) -> Contender:

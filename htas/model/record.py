@@ -88,7 +88,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first.
     `share_millionths` is the greatest share that it asked for of any resource of the node. `claim` is empty on nodes
-    that HTAS does not own.
+    that HTAS does not own. `created_at` is when the pod was created, before its first move; 0: not on record.
     """
 
     namespace: str
@@ -107,6 +107,9 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str = ""
     succeeded: bool | None = None
     """None: it moved, was removed, or ended unseen."""
+    created_at: float = 0.0
+    extended: tuple[tuple[str, int], ...] = ()
+    """The extended resources it asked for, such as GPUs, sorted by name."""
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -54,7 +54,8 @@ class Stays:
         if before is None:
             return stay
         came_at = now if before.uid == pod.uid else stay.came_at
-        return msgspec.structs.replace(stay, began_at=before.began_at, came_at=came_at)
+        created_at = before.created_at or stay.created_at
+        return msgspec.structs.replace(stay, began_at=before.began_at, came_at=came_at, created_at=created_at)
 
 
 def running(snapshot: ClusterSnapshot) -> list[Run]:
@@ -92,4 +93,6 @@ def stay_of(pod: Pod, node: Node, now: float) -> Run:
         came_at=started_at,
         ended_at=max(now, started_at),
         claim=node.claim or "",
+        created_at=pod.created_at,
+        extended=pod.requests.extended,
     )

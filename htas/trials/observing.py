@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from htas.daemon.cycle import CycleResult, Daemon
-from htas.documents.costs import books_of
+from htas.documents.books import books_of
 from htas.experiments.contenders import ACQUISITION_LAG_S
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_report
-from htas.documents.costs import CostReport, books_of, cost_report, said_in
+from htas.documents.asking import said_in
+from htas.documents.books import books_of
+from htas.documents.costs import CostReport, cost_report
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
 from htas.documents.nodes import PresentCluster, Reasons, present_of

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from htas.documents.costs import Reading
+from htas.documents.books import Reading
 from htas.documents.figures import KnownFigures
 from htas.documents.nodes import pods_by_node
 from htas.documents.what_if import Changes, Simulated, simulated

@@ -2,12 +2,14 @@
 
 What an operator who pays for machines by the minute does first: pods are packed (kube-scheduler's NodeResourcesFit with
 MostAllocated), unneeded nodes go after a minute instead of ten, and running jobs are never evicted, since they would
-start again (Cluster Autoscaler: `safe-to-evict: "false"`, Karpenter: `do-not-disrupt`). Stratus looks every 20 s at
-what to buy, as HTAS does, instead of every five minutes.
+start again (Cluster Autoscaler: `safe-to-evict: "false"`, Karpenter: `do-not-disrupt`). Where machines are billed by
+longer periods, unneeded nodes stay for half of one: what is paid for is room for what comes next. Stratus looks every
+20 s at what to buy, as HTAS does, instead of every five minutes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -15,14 +17,24 @@ import msgspec
 from htas.experiments.baselines import cluster_autoscaler, stratus
 from htas.experiments.baselines.orders import MOST_REQUESTED
 from htas.experiments.baselines.scale_down import ScaleDown
-from htas.model.flavours import Catalogue
+from htas.model.flavours import Billing, Catalogue
 from htas.model.policy import Cycles, Policy
+from htas.planning.planner import Planner
 
 TUNED = ScaleDown(unneeded_s=60.0, after_add_s=60.0, order=MOST_REQUESTED)
 """--scale-down-unneeded-time=1m --scale-down-delay-after-add=1m, and a scheduler profile with MostAllocated."""
+PAID_PART = 0.5
+"""Of a billing period: by the hour --scale-down-unneeded-time=30m, where operators set 15 to 40 minutes."""
 
-tuned_plan = partial(cluster_autoscaler.plan_with, TUNED)
-"""Cluster Autoscaler's loop with these flags."""
+
+def tuned(billing: Billing) -> ScaleDown:
+    """The flags for machines that are billed so."""
+    return replace(TUNED, unneeded_s=max(TUNED.unneeded_s, PAID_PART * billing.granularity_s))
+
+
+def tuned_plan(billing: Billing) -> Planner:
+    """Cluster Autoscaler's loop with these flags."""
+    return partial(cluster_autoscaler.plan_with, tuned(billing))
 
 
 def one_flavour(catalogue: Catalogue, flavour: str) -> Policy:

@@ -205,7 +205,7 @@ def fill(
         here = _rows_for(sim, cls, rows, 1, judge, is_lent=is_lent)
         if not len(here):
             return placed
-        sim.place(cls, int(here[0]) if len(here) == 1 else _best(here, order.keys(sim, cls, here)))
+        sim.place(cls, int(here[0]) if len(here) == 1 else best_row(here, order.keys(sim, cls, here)))
     return count
 
 
@@ -218,7 +218,7 @@ def _rows_for(
     return here if judge is None or not len(here) else here[judge.worth(cls, here, count)]
 
 
-def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
+def best_row(rows: Ints, keys: tuple[Ints, ...]) -> int:
     """The row with the smallest keys; the first of equals."""
     left = np.arange(len(rows))
     for key in keys:

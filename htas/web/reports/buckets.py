@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from htas.documents.costs import Books
+from htas.documents.books import Books
 from htas.model.money import bill_amount
 from htas.profiler.accounts import rates
 from htas.web.chronicle import Point

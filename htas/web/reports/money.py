@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from htas.documents.costs import Books, CostPart, alternative, books_of
+from htas.documents.alternatives import alternative
+from htas.documents.books import Books, books_of
+from htas.documents.costs import CostPart
 from htas.documents.forms import CostBy
 from htas.documents.month import Month, looked_at, month_of
 from htas.model.money import bill_amount, price_text
@@ -65,6 +67,8 @@ class Against(msgspec.Struct, frozen=True):
     amount: str = ""
     saved: str = ""
     saved_share: float = 0.0
+    assumes: tuple[str, ...] = ()
+    """What the figure assumes, a sentence or two a line."""
 
 
 def books(seat: Seat, picture: Picture, hours: float) -> Books:
@@ -125,6 +129,7 @@ def against(seat: Seat, picture: Picture, way: str, hours: float) -> Against:
         str(bill_amount(other.nano_seconds)),
         str(bill_amount(saved)),
         round(saved / other.nano_seconds, 4) if other.nano_seconds else 0.0,
+        other.assumes,
     )
 
 

@@ -125,7 +125,7 @@ function otherwise(found, others) {
   const told = others.filter((other) => other.amount);
   const rows = [
     { name: "Spent", value: spent, kind: "mine" },
-    ...told.map((other) => ({ name: other.way === "peak" ? `Its peak, always: ${other.machines} × ${other.flavour}` : `Only ${other.flavour}, as needed`, value: Number(other.amount), under: other.saved_share >= 0 ? `we save ${percent(other.saved_share)}` : `we spent ${percent(-other.saved_share)} more` })),
+    ...told.map((other) => ({ name: other.way === "peak" ? `Its peak, always: ${other.machines} × ${other.flavour}` : `Only ${other.flavour}, the cheapest single flavour`, value: Number(other.amount), under: other.saved_share >= 0 ? `HTAS spends ${percent(other.saved_share)} less` : `HTAS spends ${percent(-other.saved_share)} more` })),
   ];
   if (found.least_since !== null) rows.unshift({ name: "The least possible", under: "rules aside", value: Number(found.least), kind: "floor" });
   const missing = others.filter((other) => !other.amount);
@@ -135,7 +135,8 @@ function otherwise(found, others) {
     h("h2", {}, "The same work otherwise"),
     ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "What the same work would have cost otherwise" }),
     missing.map((other) => h("p", { class: "note" }, `${other.way}: ${other.told}`)),
-    h("p", { class: "note" }, "Machines of the alternatives are there at once and nothing is moved, in their favour. Another flavour or rule: ", h("a", { href: "#/what-if" }, "what if"), "."),
+    (told[0]?.assumes ?? []).map((line) => h("p", { class: "note" }, line)),
+    h("p", { class: "note" }, "Another flavour or rule: ", h("a", { href: "#/what-if" }, "what if"), "."),
   );
 }
 

@@ -239,7 +239,7 @@ REFUSED_COSTS = [
     (("--against", "peak m9.huge"), "there is no flavour 'm9.huge'"),
     (("--against", "² m1.large"), "is no alternative"),
     (("--against", "0 m1.large"), "is no alternative"),
-    (("--against", "peak", "-o", "csv"), "--against: is told beside a table"),
+    (("--against", "peak", "-o", "csv"), "--against: is printed under a table"),
     (("--since", "2026-01-06", "--until", "2026-01-05"), "--since: is not before --until"),
     (("--since", "yesterday"), "--since: 'yesterday' is no instant"),
 ]
@@ -274,7 +274,8 @@ def test_the_demo_prints_plain_lines_without_a_terminal() -> None:
     result = htas_says("demo", "--hours", "0.5", "--seconds", "0")
     assert result.exit_code == 0, result.stderr
     assert "Summary" in result.stdout
-    assert "homogeneous scaling" in result.stdout
+    assert "alone, the cheapest single flavour: " in result.stdout
+    assert "HTAS spends " in result.stdout
     assert "0 lost" in result.stdout
 
 

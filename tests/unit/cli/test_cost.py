@@ -11,7 +11,8 @@ from rich.console import Console
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.cost import cost_view
-from htas.documents.costs import Books, cost_report, stays_within
+from htas.documents.books import Books, stays_within
+from htas.documents.costs import cost_report
 from htas.documents.forms import CostBy
 from htas.model.nodes import CLAIM_LABEL
 from htas.model.plan import Plan
@@ -41,7 +42,7 @@ def test_stays_within_a_window(window: Window, ended: float | None, want: list[t
     store.add_cycle(CycleRecord(0, NOW, (), seen, Plan(NOW)))
     if ended is not None:
         store.add_runs([msgspec.structs.replace(stay_of(JOB, NODE, NOW), ended_at=NOW + ended)])
-    found = sorted(stays_within(store, window, NOW + 500), key=lambda run: run.pod)
+    found = sorted(stays_within(store, window, NOW + 500, seen), key=lambda run: run.pod)
     assert [(run.pod, run.came_at - NOW, run.ended_at - NOW) for run in found] == want
     store.close()
 
@@ -50,7 +51,7 @@ def books(pinned: dict[str, Pinned]) -> Books:
     flavour = make_flavour("big", "8", "32Gi", "0.40")
     bill = Bill("c", "any", "big", flavour.nanos_per_hour, NOW - 3600)
     run = msgspec.structs.replace(stay_of(JOB, NODE, NOW), came_at=NOW - 3600, ended_at=NOW, claim="c")
-    return Books(make_policy(flavours=[flavour]).catalogue, [bill], lambda: [run], NOW, ALWAYS, pinned)
+    return Books(make_policy(flavours=[flavour]), [bill], lambda: [run], NOW, ALWAYS, pinned)
 
 
 def told(pinned: dict[str, Pinned], by: CostBy) -> list[str]:

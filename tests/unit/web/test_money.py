@@ -7,7 +7,8 @@ import math
 import msgspec
 import pytest
 
-from htas.documents.costs import books_of, cost_report
+from htas.documents.books import books_of
+from htas.documents.costs import cost_report
 from htas.documents.forms import CostBy
 from htas.documents.recommendation import recommendation_report
 from htas.documents.remedies import meaning

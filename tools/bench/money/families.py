@@ -27,6 +27,7 @@ from tools.bench.money.elsewhere import ELSEWHERE
 from tools.bench.money.everyday import EVERYDAY
 from tools.bench.money.farms import FARMS
 from tools.bench.money.fleets import FLEETS
+from tools.bench.money.gpus import GPUS
 from tools.bench.money.scenes import (
     GIB,
     HOUR_S,
@@ -272,6 +273,7 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         *FLEETS,
         *FARMS,
         *SITES,
+        *GPUS,
     ]
     if trace is not None:
         made.append(Family("slice", f"{TRACE_TASKS} tasks of {trace.name}", _slice_of(trace)))

@@ -238,9 +238,9 @@ class Consolidator:
         """The cheapest replacement of a set, if it holds all pods in a what-if and is worth it; nothing is changed."""
         price = sum(candidate.price for candidate in nodes)
         least = max(1.0, group.cleaning.consolidation.min_saving * price)
-        if price - self._bound(group, nodes) < least:
+        if price - self.bound(group, nodes) < least:
             return None  # told in microseconds, and nearly always so in a cluster that is packed well
-        offers = self._offers_for(group, nodes)
+        offers = self.offers_for(group, nodes)
         saving = price - sum(offer.price for offer in offers)
         if not offers or saving < least:
             return None
@@ -251,17 +251,17 @@ class Consolidator:
 
     def instead_of(self, group: NodeGroup, node: DrainCandidate) -> list[Replacing]:
         """What takes over from a node that is to go whatever that costs, if anything would."""
-        offers = () if self._ends_soon(node) and not node.is_urgent else self._offers_for(group, [node])
+        offers = () if self._ends_soon(node) and not node.is_urgent else self.offers_for(group, [node])
         if not offers or self.rehearsed([node], offers) is None:
             return []
         return [Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))]
 
-    def _offers_for(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> tuple[Offer, ...]:
+    def offers_for(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> tuple[Offer, ...]:
         """The machines to buy instead of nodes; none, where nothing would take all their pods, or all have room."""
         bought = self._bought(group, nodes)
         return () if bought is None else tuple(machine.offer for machine in bought.machines)
 
-    def _bound(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> int:
+    def bound(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> int:
         """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         axis, flavours = sim.table.axis, rescheduler.policy.flavours_of(group)

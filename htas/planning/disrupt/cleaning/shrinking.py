@@ -1,12 +1,14 @@
-"""Shrinking: what is left on a node goes to a smaller machine, once that pays for itself.
+"""Shrinking: what is left on a node goes to a smaller machine, or several, once that pays for itself.
 
 A job of seven hours had a machine of 0.0686 an hour to itself when the short jobs beside it had ended; one of 0.0198
 holds it. That machine comes in two minutes and for as long both are paid: for 0.0007 it saves 0.36.
-When that pays is `rental/replacing.py`'s.
+Eight CPU jobs kept a machine of 48 cores and four GPUs for two hours after its last training: no one smaller machine
+held them all, two did for a third of the price. When that pays is `rental/replacing.py`'s.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from htas.model.plan import KeptNode
@@ -50,10 +52,12 @@ class Shrinker:
         offers = offers_of(sim, policy, self._snapshot, [cls for _, contents in leaving for cls, _ in contents])
         found: list[Replacing] = []
         for candidate, contents in leaving:
-            offer = self._smaller(group, candidate, contents, offers, allowance)
-            if offer is not None:
-                allowance.take(offer, 1)
-                found.append(Replacing(group, (candidate,), (offer,), candidate.price - offer.price))
+            smaller = self._smaller(group, candidate, contents, offers, allowance)
+            if smaller:
+                for offer in smaller:
+                    allowance.take(offer, 1)
+                saving = candidate.price - sum(offer.price for offer in smaller)
+                found.append(Replacing(group, (candidate,), smaller, saving))
         return found
 
     def one_for(self, group: NodeGroup, node: DrainCandidate) -> list[Replacing]:
@@ -72,14 +76,15 @@ class Shrinker:
         return []
 
     def _could_pay(self, group: NodeGroup, candidate: DrainCandidate) -> bool:
-        """Whether the cheapest flavour that is large enough would pay: told without judging any."""
+        """Whether the cheapest flavour that is large enough, or fluid machines, would pay: told without judging any."""
         asked = sum((pod.requests for pod in candidate.work), NOTHING)
         prices = [
             flavour.nanos_per_hour
             for flavour in self._rescheduler.policy.flavours_of(group)
             if asked.fits_in(flavour.allocatable)
         ]
-        return bool(prices) and self._pays(candidate, min(prices))
+        one = min(prices, default=candidate.price)
+        return self._pays(candidate, one) or self._pays(candidate, int(self._consolidator.bound(group, [candidate])))
 
     def _leaving(self, group: NodeGroup, candidate: DrainCandidate) -> Contents:
         """What has to move; nothing, where somebody may not, or where it needs no machine of its own."""
@@ -100,8 +105,8 @@ class Shrinker:
         contents: Contents,
         offers: Sequence[Offer],
         allowance: Allowance,
-    ) -> Offer | None:
-        """The cheapest machine that holds all that has to move, if it pays and they can be moved to it."""
+    ) -> tuple[Offer, ...]:
+        """The cheapest machine that holds all that has to move, or those that do together, if they pay; else none."""
         for offer in offers:  # cheapest first
             if (
                 offer.group.name != group.name
@@ -110,9 +115,13 @@ class Shrinker:
             ):
                 continue
             if self._pays(candidate, offer.price) and self._consolidator.rehearsed([candidate], [offer]) is not None:
-                return offer
-            return None
-        return None
+                return (offer,)
+            break
+        several = self._consolidator.offers_for(group, [candidate])
+        is_possible = all(allowance.bound(offer).count >= many for offer, many in Counter(several).items())
+        if not several or not is_possible or not self._pays(candidate, sum(offer.price for offer in several)):
+            return ()
+        return several if self._consolidator.rehearsed([candidate], several) is not None else ()
 
     def _contents(self, group: NodeGroup, pods: Iterable[Pod]) -> list[tuple[PodClass, int]]:
         counts: dict[int, tuple[PodClass, int]] = {}

@@ -12,10 +12,10 @@ from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED, Node
 from htas.model.pods import MAY_MIGRATE, Pod
-from htas.model.policy import CleaningRules, Consolidation, Policy
+from htas.model.policy import CleaningRules, Consolidation, Limits, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import Memory
-from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
+from tests.builders import NOW, make_flavour, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,
     MEDIUM,
@@ -126,6 +126,43 @@ def test_nodes_shrink_together() -> None:
     pods = [job_on(node.name, f"on-{node.name}", "4", 8000.0, memory="7Gi") for node in nodes]
     found = cleaned(quiet_snapshot(nodes, pods), SHRINKING, may_replace=True)
     assert sorted(launch.replaces for launch in found.launches) == [("n1",), ("n2",)]
+
+
+CARDS = make_flavour("cards", "24", "48Gi", "3.91", extended={"nvidia.com__gpu": 4})
+
+
+def beside_cards(jobs: int, low_s: float = 3600.0, **fields: Any) -> Any:
+    """Jobs of 3 cores that a training left on a machine with four GPUs; a large machine holds two of them."""
+    machine = owned_node("n1", flavour="cards", cpu="24", memory="48Gi")
+    pods = [job_on("n1", f"a{i}", "3", 8000.0, **fields) for i in range(jobs)]
+    memory = Memory({"n1": NOW - low_s}, {}, NOW - 3600.0)
+    return msgspec.structs.replace(quiet_snapshot([machine], pods), memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "machines"),
+    [
+        pytest.param(
+            beside_cards(3),
+            ["medium", "medium", "medium"],
+            id="three machines hold them at 0.60 an hour instead of 3.91",
+        ),
+        pytest.param(beside_cards(2), ["large"], id="one does: no other is tried"),
+        pytest.param(beside_cards(3, low_s=30), [], id="not wasted enough yet"),
+        pytest.param(beside_cards(3, disruption={MAY_MIGRATE: "false"}), [], id="they may not be moved"),
+    ],
+)
+def test_what_no_one_smaller_machine_holds_goes_to_several(snapshot: Any, machines: list[str]) -> None:
+    """A machine is held for its GPUs by none of the work on it: what that needs is far cheaper."""
+    policy = msgspec.structs.replace(SHRINKING, catalogue=Catalogue((MEDIUM, LARGE, CARDS)))
+    found = cleaned(snapshot, policy, may_replace=True)
+    assert sorted(launch.flavour for launch in found.launches) == machines
+    assert all(launch.replaces == ("n1",) for launch in found.launches)
+
+
+def test_several_machines_are_launched_only_within_the_limits() -> None:
+    policy = msgspec.structs.replace(SHRINKING, catalogue=Catalogue((MEDIUM, LARGE, CARDS)), limits=Limits(max_nodes=2))
+    assert not cleaned(beside_cards(3), policy, may_replace=True).launches
 
 
 HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
