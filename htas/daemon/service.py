@@ -281,7 +281,7 @@ class Service:
             daemon.note_overtaken()
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
-        meter = Meter(daemon.ports.store)
+        meter = Meter(daemon.ports.store, lambda: daemon.bookkeeper.revisions)
         board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.searching.on_answer = self._metrics.searches.answered
@@ -353,7 +353,8 @@ class Service:
         def remarks() -> str:
             problem = daemon.store_problem
             told = f"the store cannot be written, nothing is bought or emptied: {problem}" if problem else ""
-            return "\n".join(filter(None, (told, remark())))
+            last = self._metrics.last
+            return "\n".join(filter(None, (told, *(last.remarks if last is not None else ()), remark())))
 
         self._health.remark = remarks
         self._metrics.store.problem = lambda: daemon.store_problem

@@ -121,6 +121,8 @@ class EventRecorder:
                     yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
                 case Action.MOVED if outcome.move is not None:
                     yield _of_move(outcome.move, outcome.message)
+                case Action.OTHER_FLAVOUR:
+                    yield from _of_flavour(outcome, nodes.values())
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
@@ -149,6 +151,13 @@ def _of_move(move: MigrationRecord, message: str) -> News:
         return News("Pod", move.pod, "MigrationFailed", message, move.uid, is_warning=True)
     space, _, name = move.pod.partition("/")
     return News("Pod", f"{space}/{move.twin or name}", "Migrated", message, "" if move.twin else move.uid)
+
+
+def _of_flavour(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
+    """The machine is another than was ordered, or than it was: told of its node, where it has one."""
+    for node in nodes:
+        if node.claim == outcome.subject:
+            yield News("Node", node.name, "OtherFlavour", outcome.message, node.uid, is_warning=True)
 
 
 def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:

@@ -1,4 +1,4 @@
-"""Orders: what the cloud is asked for, a call a machine, beside the cycles; and the bills they open and close."""
+"""Orders: what the cloud is asked for, a call a machine, beside the cycles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
-from htas.model.record import Bill
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
     CapacityError,
@@ -30,9 +29,7 @@ from htas.ports import (
 
 @dataclass(slots=True)
 class Orders:
-    """Machines ordered and deleted, with their bills. `order`, `delete` and `delete_double` return an outcome, whatever
-    went wrong.
-    """
+    """Machines ordered and deleted. `order`, `delete` and `delete_double` return an outcome, whatever went wrong."""
 
     ports: Ports
     policy: Policy
@@ -51,7 +48,6 @@ class Orders:
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
-        self.close_bill(claim)
         reached("release.recorded")
         return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
 
@@ -88,10 +84,9 @@ class Orders:
         return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """Write down which machine is the claim's, and open its bill."""
-        self.open_bill(claim, instance)
+        """Write down which machine is the claim's."""
         state = instance.state.of_its_claim or ClaimState.REQUESTED
-        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
+        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.launched_at)
         return self.ports.store.put_claim(
             in_state(known, ClaimStep(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known
         )
@@ -102,18 +97,6 @@ class Orders:
         except HTASError as error:
             return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
         return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
-
-    def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
-        self.ports.store.put_bill(
-            Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
-        )
-
-    def close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
-        """End its bill, now unless the machine's end is known."""
-        at = ended_at if ended_at is not None else self.ports.clock.now()
-        for bill in self.ports.store.bills(claim.created_at):
-            if bill.claim == claim.id and bill.ended_at is None:
-                self.ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
 
     def _fail(self, claim: NodeClaim, message: str) -> None:
         self.ports.store.put_claim(

@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.bookkeeping import Bookkeeper
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
 from htas.execution.claims_seen import nodes_of_claims, too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
@@ -19,10 +20,18 @@ from htas.execution.crash_points import reached
 from htas.execution.joined import Joined
 from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
+from htas.execution.other_flavours import as_it_is, told, true_type, was_not_ordered
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
+from htas.model.nodes import (
+    CLAIM_LABEL,
+    CLUSTER_LABEL,
+    GROUP_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    Node,
+)
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.proposals import Launch
@@ -44,6 +53,7 @@ class Machines:
         self.cloud = cloud
         self.times = MachineTimes()
         self._joined = Joined(ports, cloud)
+        self.bookkeeper = Bookkeeper(ports, cloud, policy)
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
         self._listed: Mapping[str, Instance] = {}
@@ -56,7 +66,7 @@ class Machines:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._orders.policy = policy
+        self._orders.policy = self.bookkeeper.policy = policy
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time."""
@@ -92,12 +102,13 @@ class Machines:
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
-        claims = self._claims()
+        known = claims = self._claims()
+        self.bookkeeper.begin(claims.values(), instances)
         ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
-        outcomes: list[Outcome] = []
+        claims, outcomes = self._as_they_are(claims, under_way, ours)
         claims = self._further(claims, under_way, ours, nodes)
         self._joined.revoke(claims.values(), under_way)
         for claim in claims.values():
@@ -111,11 +122,33 @@ class Machines:
             is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
             if is_open and not node.is_ready:  # one that is Ready runs on something, whatever the list says
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
+        outcomes += self.bookkeeper.settle(known, self._claims(), instances)
         self._looked_at = self._ports.clock.now()
         return outcomes
 
     def _claims(self) -> dict[str, NodeClaim]:
         return {claim.id: claim for claim in self._ports.store.claims()}
+
+    def _as_they_are(
+        self, claims: dict[str, NodeClaim], under_way: frozenset[str], ours: Mapping[str, Instance]
+    ) -> tuple[dict[str, NodeClaim], list[Outcome]]:
+        """The claims with the flavours that the cloud says it runs; what people are told where those are others."""
+        catalogue = self.policy.catalogue
+        listed = ((claim, ours.get(claim.id)) for claim in claims.values() if claim.id not in under_way)
+        true = [(claim, as_it_is(claim, machine, catalogue)) for claim, machine in listed if machine is not None]
+        changed = [(claim, now) for claim, now in true if now is not claim]
+        if not changed:
+            return claims, []
+        written = put_together(self._ports.store, [now for _, now in changed])
+        outcomes = []
+        for claim, now in changed:
+            if claim.id not in written or now.flavour == claim.flavour:
+                continue
+            message = told(claim, now, catalogue)
+            outcomes.append(Outcome(Action.OTHER_FLAVOUR, claim.id, OutcomeStatus.DONE, message))
+            if was_not_ordered(claim, now):  # ordering it again would bring the same
+                self._backoffs.failed(claim.flavour, claim.zone, message, self._ports.clock.now())
+        return (claims | written if len(written) == len(changed) else self._claims()), outcomes
 
     def _further(
         self,
@@ -166,7 +199,7 @@ class Machines:
         return self._ports.store.put_claim(in_state(claim, ClaimStep(state, message=message), self._ports.clock.now()))
 
     def release(self, claim: NodeClaim) -> None:
-        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing.
+        """Have a machine's end asked for; whether it is gone shows in a later listing.
 
         Where the cloud lists another machine for the claim than it said it made, that one's too: the id that was told
         is nobody's, and the machine would be paid for as long as the cloud is there.
@@ -229,15 +262,19 @@ class Machines:
 
         Taints only to a node that came with nothing of ours: one that had them may have lost them on purpose.
         """
-        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
+        catalogue, group = self.policy.catalogue, self.policy.group(claim.group)
+        flavour = catalogue.named(claim.flavour) or catalogue.named(claim.ordered)
         if claim.state not in (ClaimState.REGISTERED, ClaimState.READY) or group is None or flavour is None:
             return []
-        is_bare = node.claim != claim.id
-        if claim.state is ClaimState.READY and not is_bare:
-            return []  # it was set up when it registered; what was taken off since was taken off by somebody
+        is_bare, missing = node.claim != claim.id, true_type(claim, node)
+        is_set_up = claim.state is ClaimState.READY and not is_bare
+        if is_set_up and not missing:
+            return []
         meant = machine_node(self.policy, group, flavour, claim.zone, claim.id)
-        own = {HOSTNAME_LABEL: node.name}  # the kubelet's word counts where the node has another name
-        missing = {key: text for key, text in (dict(meant.labels) | own).items() if key not in node.labels}
+        if not is_set_up:  # else what was taken off since was taken off by somebody
+            # The kubelet's word counts where the node has another name.
+            own = {HOSTNAME_LABEL: node.name, INSTANCE_TYPE_LABEL: claim.flavour}
+            missing |= {key: text for key, text in (dict(meant.labels) | own).items() if key not in node.labels}
         if is_bare:
             missing |= {key: meant.labels[key] for key in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
         if not missing:
@@ -275,10 +312,8 @@ class Machines:
                 claim = self._ports.store.put_claim(renewed)
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
-        else:
-            self._orders.close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
-            if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-                outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
+        elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
+            outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             outcomes.append(self._delete_node(node.name, claim.message))
         return outcomes
@@ -304,7 +339,7 @@ class Machines:
             zone=instance.zone,
             instance=instance.id,
             nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
-            rented_at=instance.created_at,
+            rented_at=instance.launched_at,
             ready_at=now,
         )
         try:
@@ -314,7 +349,6 @@ class Machines:
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
             self.release(msgspec.structs.replace(claim, message="it had been released already"))
             return []
-        self._orders.open_bill(claim, instance)
         return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord, Refusal
@@ -54,6 +54,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cloud.create": (lambda world: world.cloud.create, (NodeClaim, Flavour, Node), Instance),
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
+    "cloud.usage": (lambda world: world.cloud.usage, (float, float), list[Usage] | None),
     "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
     "cloud.changes": (lambda world: world.cloud.changes, (), int),
     "migration.start": (lambda world: world.migration.start, (Pod, str, MigrationMethod), None),

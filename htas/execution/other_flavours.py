@@ -1,0 +1,54 @@
+"""Machines of another flavour than was ordered, and resized ones: the claim follows what the cloud says it runs. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from htas.execution.bill_life import price_of
+from htas.model.claims import ClaimState, Instance, NodeClaim
+from htas.model.flavours import Catalogue
+from htas.model.money import price_text
+from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
+
+_UNTRIED = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE})
+
+
+def as_it_is(claim: NodeClaim, machine: Instance, catalogue: Catalogue) -> NodeClaim:
+    """The claim with the flavour that its machine has, at its price, and since when the cloud charges for it."""
+    rented_at = machine.launched_at if machine.launched_at is not None else claim.rented_at
+    if not machine.flavour or machine.flavour == claim.flavour:
+        return claim if rented_at == claim.rented_at else msgspec.structs.replace(claim, rented_at=rented_at)
+    ordered = claim.ordered or claim.flavour
+    price, _ = price_of(machine.flavour, claim, catalogue)
+    return msgspec.structs.replace(
+        claim,
+        flavour=machine.flavour,
+        nanos_per_hour=price,
+        ordered=ordered if ordered != machine.flavour else "",
+        rented_at=rented_at,
+    )
+
+
+def was_not_ordered(before: NodeClaim, after: NodeClaim) -> bool:
+    """Whether the cloud started another flavour than it was asked for; else a machine that ran was resized."""
+    return before.flavour != after.flavour and before.state in _UNTRIED
+
+
+def told(before: NodeClaim, after: NodeClaim, catalogue: Catalogue) -> str:
+    """What people are told of it, once."""
+    price, currency = price_text(after.nanos_per_hour), catalogue.currency
+    what = (
+        f"{before.flavour} was ordered, and the cloud started {after.flavour}"
+        if was_not_ordered(before, after)
+        else f"its machine was resized from {before.flavour} to {after.flavour}"
+    )
+    if catalogue.named(after.flavour) is not None:
+        return f"{what}: billed at {price} {currency}/h ({before.flavour}: {price_text(before.nanos_per_hour)})"
+    guess = f"billed at the price of {before.flavour}, {price} {currency}/h"
+    return f"{what}, which is not in the price file: {guess}; add {after.flavour} to it"
+
+
+def true_type(claim: NodeClaim, node: Node) -> dict[str, str]:
+    """The label that a node lacks to say of which flavour it is; none where it says so, or was told by somebody else."""
+    is_told_wrong = bool(claim.ordered) and node.flavour == claim.ordered
+    return {INSTANCE_TYPE_LABEL: claim.flavour} if is_told_wrong else {}
