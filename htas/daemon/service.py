@@ -128,13 +128,16 @@ class Service:
         log.info("htas ended")
 
     def _own_the_journal(self, stack: ExitStack) -> None:
-        """Where no lease keeps a second daemon from acting, only one may have the file; raises PermanentError."""
+        """Where no lease keeps a second daemon from acting, only one may have the file; raises PermanentError.
+
+        With a lease several may: the lock keeps `htas store restore` alone from the file.
+        """
         loaded = self._loaded
         is_guarded = loaded.sandbox is None and loaded.settings.leader_election.enabled
-        if loaded.sqlite is not None and not is_guarded:
+        if loaded.sqlite is not None and not (is_guarded and loaded.sqlite.path == ":memory:"):
             what = "end it, or name another store.sqlite.path"
             what += "" if loaded.sandbox is not None else ", or set leaderElection.enabled: true"
-            stack.callback(os.close, owned(store_path(loaded), PREDECESSOR_S, what))
+            stack.callback(os.close, owned(store_path(loaded), PREDECESSOR_S, what, is_shared=is_guarded))
 
     def _begin_in_sandbox(self, daemon: Daemon, is_new: bool) -> None:
         store = daemon.ports.store

@@ -113,7 +113,7 @@ SETTLED_S = 60.0
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rental of one machine in one flavour: for as long as the cloud charges for it (`ended_at` None: it still does).
+    """The rental of one machine in one flavour, as long as the cloud charges for it (`ended_at` None: it still does).
 
     Its price is that at which it was ordered, whatever the price file says later. `instance` is the machine's id in the
     cloud; empty where an older htas wrote the bill.

@@ -105,7 +105,7 @@ class SandboxCloud:
         self.taints_for_s: float | None = None
         """So long after it is Ready a node loses them; None: never."""
         self.charges_from_launch = False
-        """Machines are charged for from when they are active, as Nova's usage has it; else from when they are accepted."""
+        """Machines are charged for from when they are active, as by Nova's usage; else from when they are accepted."""
         self.tells_usage = True
         """Whether it says what it charged for."""
         self.kubelet = ""

@@ -72,3 +72,25 @@ def test_headroom_never_grows_by_buying(universe: Universe) -> None:
     for name in ("instances", "cpu_m", "memory_bytes"):
         granted, left = getattr(before, name), getattr(after, name)
         assert granted is None or left < granted
+
+
+def test_usage_has_a_machine_for_as_long_as_its_list_says_it_is_charged(universe: Universe) -> None:
+    began = universe.clock.now()
+    instance_id = create(universe)
+    universe.wait(LONG_S)
+    listed = universe.provider.instances()[0]
+    found = universe.provider.usage(began - 1, universe.clock.now())
+    if found is None:
+        assert listed.launched_at is not None, "who keeps no books tells in the list since when it charges"
+        return
+    [use] = found
+    assert (use.instance, use.name, use.flavour) == (instance_id, "c1", FLAVOUR.name)
+    assert (use.started_at, use.ended_at) == (listed.launched_at, None)
+    universe.provider.delete(instance_id)
+    universe.wait(LONG_S)
+    [gone] = universe.provider.usage(began - 1, universe.clock.now()) or ()
+    assert gone.started_at == use.started_at
+    assert gone.ended_at is not None
+    assert use.started_at < gone.ended_at <= universe.clock.now()
+    assert not universe.provider.usage(gone.ended_at + 1, universe.clock.now()), "what ended before the window"
+    assert not universe.provider.usage(began - 10, began - 1), "what began after it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -28,32 +28,23 @@ def policy(*flavours: Flavour) -> Policy:
     return make_policy([NodeGroup("any")], list(flavours) or [SMALL])
 
 
-def spans(story: Story) -> list[tuple[str, float, float | None, int]]:
+Span = tuple[str, float, float | None, int]
+
+
+def spans(story: Story) -> list[Span]:
     """What HTAS billed: flavour, from when to when since the story began, price."""
-    start = story.start
-    return sorted(
-        (
-            bill.flavour,
-            bill.started_at - start,
-            None if bill.ended_at is None else bill.ended_at - start,
-            bill.nanos_per_hour,
-        )
-        for bill in story.store.bills()
-    )
+    return _since(story.start, ((b.flavour, b.started_at, b.ended_at, b.nanos_per_hour) for b in story.store.bills()))
 
 
-def invoiced(story: Story) -> list[tuple[str, float, float | None, int]]:
+def invoiced(story: Story) -> list[Span]:
     """The same as the sandbox's cloud has it."""
-    start = story.start
-    return sorted(
-        (
-            each.flavour,
-            each.started_at - start,
-            None if each.ended_at is None else each.ended_at - start,
-            each.nanos_per_hour,
-        )
-        for each in story.world.ledger.rentals
-    )
+    rentals = story.world.ledger.rentals
+    return _since(story.start, ((r.flavour, r.started_at, r.ended_at, r.nanos_per_hour) for r in rentals))
+
+
+def _since(start: float, found: Iterable[Span]) -> list[Span]:
+    moved = ((name, at - start, None if end is None else end - start, price) for name, at, end, price in found)
+    return sorted(moved, key=lambda each: (each[0], each[1], str(each[2])))
 
 
 def assert_billed_as_invoiced(story: Story) -> None:
