@@ -44,6 +44,7 @@ def cost_view(report: CostReport) -> RenderableType:
     if report.against:
         told += f"\n{report.against}"
     parts: list[RenderableType] = [view, Text(told, style="dim")]
+    parts += [Text(doubt, style="yellow") for doubt in report.doubts]
     if report.by is CostBy.NAMESPACE and report.pinned:
         parts.append(_pinned_view(report))
     elif report.pinned:

@@ -53,6 +53,7 @@ class EventRecorder:
         asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, (now, ()))[1]]
         pods = _pods(snapshot, plan, told, asked)
         news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
+        news += _of_flavours(told, snapshot.cluster.nodes)
         self._said = {what: at for what, at in self._said.items() if now - at < REPEAT_S}
         fresh = [each for each in news if self._is_fresh(each, now)]
         fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
@@ -121,8 +122,6 @@ class EventRecorder:
                     yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
                 case Action.MOVED if outcome.move is not None:
                     yield _of_move(outcome.move, outcome.message)
-                case Action.OTHER_FLAVOUR:
-                    yield from _of_flavour(outcome, nodes.values())
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
@@ -153,11 +152,12 @@ def _of_move(move: MigrationRecord, message: str) -> News:
     return News("Pod", f"{space}/{move.twin or name}", "Migrated", message, "" if move.twin else move.uid)
 
 
-def _of_flavour(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
-    """The machine is another than was ordered, or than it was: told of its node, where it has one."""
-    for node in nodes:
-        if node.claim == outcome.subject:
-            yield News("Node", node.name, "OtherFlavour", outcome.message, node.uid, is_warning=True)
+def _of_flavours(outcomes: Iterable[Outcome], nodes: Iterable[Node]) -> Iterator[News]:
+    """Machines that are others than were ordered, or than they were: told of their nodes, where they have one."""
+    others = {each.subject: each.message for each in outcomes if each.action is Action.OTHER_FLAVOUR}
+    for node in nodes if others else ():
+        if node.claim in others:
+            yield News("Node", node.name, "OtherFlavour", others[node.claim], node.uid, is_warning=True)
 
 
 def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:

@@ -1,4 +1,4 @@
-"""Machines of another flavour than was ordered, and resized ones: the claim follows what the cloud says it runs. Pure."""
+"""Machines of another flavour than was ordered, and resized ones: the claim is of what the cloud runs. Pure."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def told(before: NodeClaim, after: NodeClaim, catalogue: Catalogue) -> str:
 
 
 def true_type(claim: NodeClaim, node: Node) -> dict[str, str]:
-    """The label that a node lacks to say of which flavour it is; none where it says so, or was told by somebody else."""
+    """The label that names a node's true flavour, where it names the one that was ordered; else none."""
     is_told_wrong = bool(claim.ordered) and node.flavour == claim.ordered
     return {INSTANCE_TYPE_LABEL: claim.flavour} if is_told_wrong else {}

@@ -27,9 +27,9 @@ def with_one(act: Callable[[World, str, Random], None]) -> Callable[[Story, Rand
 
     def befall(story: Story, random: Random) -> None:
         cloud = story.world.cloud
-        there = sorted(i.id for i in cloud.instances() if i.ended_at is None and i.launched_at is not None)
-        if there:
-            with suppress(HTASError):  # an operator loses answers, too
+        with suppress(HTASError):  # an operator loses answers, too
+            there = sorted(i.id for i in cloud.instances() if i.ended_at is None and i.launched_at is not None)
+            if there:
                 act(story.world, random.choice(there), random)
 
     return befall

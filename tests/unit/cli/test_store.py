@@ -147,7 +147,8 @@ def test_a_restored_store_intends_nothing_and_the_other_is_kept(config: Path, tm
     store.put_claim(NodeClaim("w1", "any", "small", ClaimState.WANTED, NOW, NOW))
     store.put_disruption(Drain("n1", "c1", "Empty", NOW))
     store.close()
-    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
     path.unlink()
     store_of(config, "c1", "c2", "c3")
     (path.parent / "htas.db.term").write_text("3\n")
@@ -166,7 +167,8 @@ def test_a_restored_store_intends_nothing_and_the_other_is_kept(config: Path, tm
 
 def test_what_is_only_in_the_log_of_the_replaced_store_is_kept(config: Path, tmp_path: Path) -> None:
     path = store_of(config, "c1")
-    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
     killed = SqliteStore(str(path))  # a daemon that was killed leaves its log
     killed.put_claim(NodeClaim("c2", "any", "small", ClaimState.READY, NOW, NOW))
     assert copied("restore", config, file)[0] == 0
@@ -178,7 +180,8 @@ def test_what_is_only_in_the_log_of_the_replaced_store_is_kept(config: Path, tmp
 @pytest.mark.parametrize("is_shared", [False, True], ids=["a daemon without a lease", "a daemon with a lease"])
 def test_a_store_that_a_daemon_uses_is_not_replaced(config: Path, tmp_path: Path, is_shared: bool) -> None:
     path = store_of(config, "c1")
-    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
     lock = owned(str(path), 0.0, "", is_shared=is_shared)
     status, told = copied("restore", config, file)
     os.close(lock)
@@ -207,7 +210,8 @@ def test_a_file_that_is_no_whole_backup_replaces_nothing(
     spoil: Callable[[Path], object], config: Path, tmp_path: Path
 ) -> None:
     path = store_of(config, *(f"c{i}" for i in range(200)))
-    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
     spoil(file)
     status, _ = copied("restore", config, file)
     assert (status, len(claims_in(path))) == (1, 200)
