@@ -96,8 +96,8 @@ class Bookkeeper:
             self._since = min([now, *(each.launched_at for each in ours if each.launched_at is not None)])
             self._is_due = True
             self._lost = (
-                f"the store was empty when HTAS started, while {len(ours)} machines of cluster {self.policy.cluster} ran: "
-                "their past and earlier bills are lost; restore a backup: htas store restore"
+                f"the store was empty when HTAS started, while {len(ours)} machines of cluster {self.policy.cluster}"
+                " ran: their past and earlier bills are lost; restore a backup: htas store restore"
             )
             log.warning("the store is empty, and machines run", machines=len(ours), cluster=self.policy.cluster)
         else:
@@ -111,6 +111,7 @@ class Bookkeeper:
         now = self._ports.clock.now()
         under_way, ours = self._calls.under_way, self._ours(instances)
         bills = {bill.id: bill for bill in self._ports.store.bills(now) if bill.ended_at is None}
+        self._billed |= {bill.claim for bill in bills.values()}
         numbers = self._look_up(ours, bills, after)
         of_machines = {bill.instance: bill for bill in bills.values()}
         for machine in ours:

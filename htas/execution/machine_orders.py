@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.bill_life import opened
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
@@ -79,6 +80,8 @@ class Orders:
             self._fail(claim, str(error))
             return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, str(error))
         reached("launch.created")
+        if instance.launched_at is not None:  # else its bill begins when a list says that it is charged for
+            self.ports.store.put_bill(opened(instance, claim, self.policy.catalogue, instance.launched_at, 0))
         self.own(claim, instance)
         reached("launch.recorded")
         return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")

@@ -75,6 +75,11 @@ def vanish_while_away(story: Story) -> None:
     story.crash()
 
 
+def change_daemons_and_break(story: Story) -> None:
+    lose_the_journal(story)
+    story.world.cloud.break_down(machine(story))
+
+
 def lose_the_journal(story: Story) -> None:
     """Another daemon takes over with a journal of its own; what was billed before begins anew with the machine."""
     story.store = SqliteStore(":memory:")
@@ -94,10 +99,7 @@ DURING: dict[str, Fault] = {
     "the answer to its delete is lost": lambda story: story.world.cloud.leave_unanswered("delete", 3),
     "its delete is forgotten": lambda story: story.world.cloud.forget_deletes(1),
     "another daemon takes over": lose_the_journal,
-    "another daemon takes over, and the machine breaks": lambda story: (
-        lose_the_journal(story),
-        story.world.cloud.break_down(machine(story)),
-    )[0],
+    "another daemon takes over, and the machine breaks": change_daemons_and_break,
 }
 
 
