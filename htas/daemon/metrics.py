@@ -56,6 +56,9 @@ class Metrics:
         self._waited = Histogram(
             "htas_pod_bind_wait_seconds", "From a pod's creation to its bind.", buckets=WAITS, registry=make
         )
+        self._wrong_tokens = Counter(
+            "htas_http_wrong_tokens_total", "Requests that showed a token which is not known.", registry=make
+        )
         self._restarts = Counter(
             "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
         )
@@ -115,6 +118,9 @@ class Metrics:
     def called_cloud(self, method: str, service: str, status: int, seconds: float) -> None:
         """A call to the cloud; status 0: there was no answer."""
         self._cloud.count(status, seconds, service, method)
+
+    def wrong_token(self) -> None:
+        self._wrong_tokens.inc()
 
     def restarted(self, kind: str) -> None:
         self._restarts.labels(kind).inc()

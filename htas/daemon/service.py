@@ -19,6 +19,7 @@ from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.cycle_view import seen, seen_of_course
 from htas.daemon.cycling import Cycling
 from htas.daemon.health import Health
+from htas.daemon.host_names import HostNames
 from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.http_server import Certificate
 from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
@@ -155,9 +156,8 @@ class Service:
             if audit is not None:
                 audit.start()
                 stack.callback(audit.close)
-            server = HttpServer(
-                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded), audit
-            )
+            certificate, hosts = certificate_of(self._loaded), HostNames(setting.hosts)
+            server = HttpServer(setting.address, desks, self._gate, setting.health_address, certificate, audit, hosts)
             server.start()
             stack.callback(server.stop)
             log.info("listens", host=setting.address[0], port=server.port, healthPort=server.health_port)
