@@ -58,6 +58,7 @@ class Bookkeeper:
         self._pause = NO_PAUSE
         self._problem = ""
         self._lost = ""
+        self._news: list[Outcome] = []
         self._provisional: dict[str, Bill] = {}
         self._billed: set[str] = set()
         """Claims that have a bill."""
@@ -99,7 +100,7 @@ class Bookkeeper:
                 f"the store was empty when HTAS started, while {len(ours)} machines of cluster {self.policy.cluster}"
                 " ran: their past and earlier bills are lost; restore a backup: htas store restore"
             )
-            log.warning("the store is empty, and machines run", machines=len(ours), cluster=self.policy.cluster)
+            self._news = [Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.FAILED, self._lost)]
         else:
             self._since = now
         self._has_begun = True
@@ -134,7 +135,8 @@ class Bookkeeper:
         self._billed &= before.keys() | after.keys()
         self._is_due |= bool(self._provisional or unbilled)
         self._ask(now)
-        return self._compare(instances, now)
+        news, self._news = self._news, []
+        return news + self._compare(instances, now)
 
     def _ours(self, instances: Iterable[Instance]) -> list[Instance]:
         return [each for each in instances if each.cluster == self.policy.cluster and each.claim is not None]
@@ -240,9 +242,6 @@ class Bookkeeper:
         is_anothers = machine is not None and machine.cluster != self.policy.cluster
         number = max(part.part for part in parts) + 1
         for each in confirmed(parts, told, self.policy.catalogue, number, is_anothers=is_anothers):
-            log.info(
-                "a bill is as the cloud's usage has it", bill=each.id, started=each.started_at, ended=each.ended_at
-            )
             self._put(each, now)
 
     def _add(self, told: Sequence[Usage], machine: Instance | None, bills: Sequence[Bill], now: float) -> list[Bill]:

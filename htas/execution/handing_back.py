@@ -68,7 +68,8 @@ class HandingBack:
         Raises what cluster, cloud and journal raise where they cannot be read: the next step tries again.
         """
         view, instances = observed(self.ports, self.policy), tuple(self.ports.provider.instances())
-        outcomes = self.machines.reconcile(view, instances)
+        # Bills are the daemon's to speak of: where its store is not here, the one that is used is empty.
+        outcomes = [o for o in self.machines.reconcile(view, instances) if o.action is not Action.RECONCILE]
         ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         left: list[Left] = []

@@ -8,6 +8,7 @@ import pytest
 
 from htas.adapters.sqlite.backup import copy
 from htas.adapters.sqlite.store import SqliteStore
+from htas.daemon.status import status_of
 from htas.execution.taking_over import drop_intentions
 from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup
@@ -57,7 +58,7 @@ def test_yesterdays_copy_is_restored_with_fifty_machines_running(tmp_path: Path)
     meter = Meter(story.store, lambda: story.daemon.bookkeeper.revisions)
     billing = story.policy.catalogue.billing
     meter.nano_seconds(billing, story.world.clock.now())
-    story.play(8 * HOUR + 660 + DAY_S)
+    story.play(8 * HOUR + 1080 + DAY_S)  # longer than a machine that is gone is given time
     assert before <= {each.id for each in story.world.cloud.instances()}, "nothing is deleted"
     assert story.world.cloud.faults.struck["create"] == created, "nothing is launched twice"
     assert story.world.ledger.evictions == evictions
@@ -109,6 +110,8 @@ def test_an_empty_store_beside_running_machines_is_told_loudly(tmp_path: Path) -
     [remark] = story.seen[-1].remarks
     assert f"the store was empty when HTAS started, while {len(running)} machines of cluster test ran" in remark
     assert "htas store restore" in remark
+    assert story.verbs["reconcile", "failed"] == 1, "it is logged, counted and on record, once"
+    assert remark in status_of(story.seen[-1], story.policy)["problems"]
     since = min(each.created_at for each in running)
     billing, now = story.policy.catalogue.billing, story.world.clock.now()
     owed = [each for each in story.world.ledger.rentals if (each.ended_at or now) > since]
