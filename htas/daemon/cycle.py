@@ -295,6 +295,7 @@ class Daemon:
             return []  # the journal has told; work is placed all the same
 
     def _repaired(self) -> list[Outcome]:
+        self.bookkeeper.remember()
         overtaken = []
         if self._is_overtaken.is_set():
             self._is_overtaken.clear()

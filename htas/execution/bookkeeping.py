@@ -48,6 +48,8 @@ class Bookkeeper:
         """How often a bill was changed that had ended a while ago."""
         self._ports = ports
         self._calls = calls
+        self._known: list[float] | None = None
+        """When what was on record at the start was written."""
         self._has_begun = False
         self._since = 0.0
         """What ended before has been compared with the cloud's usage."""
@@ -76,20 +78,30 @@ class Bookkeeper:
         """How many closed bills end when HTAS believes so."""
         return len(self._provisional)
 
-    def begin(self, claims: Iterable[NodeClaim], instances: Sequence[Instance]) -> None:
-        """Look once at what is on record, before anything is changed: since when the cloud's usage is to be read."""
-        if self._has_begun:
+    def remember(self) -> None:
+        """Look once at what is on record, before anything is added to it."""
+        if self._known is not None:
             return
-        now, store = self._ports.clock.now(), self._ports.store
-        bills, ours = store.bills(), self._ours(instances)
-        self._provisional = {bill.id: bill for bill in bills if bill.is_provisional}
-        self._billed = {bill.claim for bill in bills}
+        store = self._ports.store
+        bills, claims = store.bills(), store.claims()
         known = [claim.since for claim in claims if claim.since]
         known += [bill.started_at if bill.ended_at is None else bill.ended_at for bill in bills]
         with suppress(HTASError):  # history is away: bills and claims tell nearly as well
             known += [cycle.at for cycle in store.cycles(limit=1)]
+        self._provisional = {bill.id: bill for bill in bills if bill.is_provisional}
+        self._billed = {bill.claim for bill in bills}
+        self._known = known
+
+    def begin(self, instances: Sequence[Instance]) -> None:
+        """With the first look at the cloud: since when its usage is to be read."""
+        if self._has_begun:
+            return
+        self.remember()
+        now, known, ours = self._ports.clock.now(), self._known, self._ours(instances)
+        bills = self._ports.store.bills(now)
         there = {each.id for each in ours} | {each.claim for each in ours}
-        owed = [bill for bill in bills if bill.is_provisional or (bill.ended_at is None and not _ids(bill) & there)]
+        owed = [bill for bill in bills if bill.ended_at is None and not _ids(bill) & there]
+        owed += self._provisional.values()
         if known:
             self._since = min([now, max(known) - SLACK_S, *(bill.started_at for bill in owed)])
             self._is_due = True
@@ -148,8 +160,8 @@ class Bookkeeper:
         listed = {machine.id for machine in ours}
         self._closed = {key: bill for key, bill in self._closed.items() if key in listed}
         numbers: dict[str, int] = {}
-        open_ones = {bill.instance for bill in bills.values()}
-        new = [each for each in ours if each.launched_at is not None and each.id not in open_ones | self._closed.keys()]
+        have_bills = {bill.instance for bill in bills.values()} | self._closed.keys()
+        new = [each for each in ours if each.launched_at is not None and each.id not in have_bills]
         found: Iterable[Bill] = (*bills.values(), *self._closed.values())
         if new:
             since = min(_earliest(each, claims.get(each.claim or "")) for each in new)

@@ -103,7 +103,7 @@ class Machines:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         known = claims = self._claims()
-        self.bookkeeper.begin(claims.values(), instances)
+        self.bookkeeper.begin(instances)
         ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         is_partition = too_many_unready(list(nodes.values()))

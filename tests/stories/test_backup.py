@@ -12,6 +12,8 @@ from htas.daemon.status import status_of
 from htas.execution.taking_over import drop_intentions
 from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup
+from htas.model.resources import Resources
+from htas.ports import TransientError
 from htas.profiler.accounts import total
 from htas.profiler.meter import Meter
 from htas.sandbox.ledger import Rental
@@ -118,6 +120,23 @@ def test_an_empty_store_beside_running_machines_is_told_loudly(tmp_path: Path) -
     assert len(story.store.bills()) >= len(running)
     assert {bill.instance for bill in story.store.bills()} == {each.instance for each in owed}
     assert total(story.store.bills(), billing, now) > 0
+
+
+def test_a_cloud_that_answers_late_does_not_hide_that_the_store_was_empty() -> None:
+    """The first cycles bind and are recorded before the cloud is listed: the store was empty all the same."""
+    story = Story(
+        make_policy([NodeGroup("any")], [ONE_POD]),
+        service("web", 1),
+        service("late", 1, at_s=HOUR + 60, requests=Resources(10, 2**20, 0, 1)),
+    ).play(HOUR)
+    story.store = SqliteStore(":memory:")
+    story.world.cloud.faults.refuse("instances", TransientError("not listed yet"))
+    story.crash()
+    story.play(HOUR + 120)
+    assert list(story.store.cycles())
+    story.world.cloud.faults.refuse("instances", None)
+    story.play(2 * HOUR)
+    assert "the store was empty when HTAS started, while 1 machines" in story.seen[-1].remarks[0]
 
 
 def test_a_first_start_is_no_lost_store() -> None:
