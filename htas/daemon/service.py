@@ -30,6 +30,7 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.notice_receivers import Telling
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
+from htas.daemon.orphan_log import OrphanLog
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
@@ -307,6 +308,7 @@ class Service:
 
         self._metrics.state.policy = lambda: daemon.policy
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
+        daemon.listeners.append(OrphanLog().observe)
         self._tell_the_seat(daemon)
         self._tell_people(daemon)
         self._tell_of_store(daemon)

@@ -110,14 +110,11 @@ def of_missing(bill: Bill, before: NodeClaim | None, after: NodeClaim | None, no
     return msgspec.structs.replace(bill, ended_at=end, is_provisional=True)
 
 
-def confirmed(
-    parts: Sequence[Bill], told: Sequence[Usage], catalogue: Catalogue, first_part: int, *, is_anothers: bool
-) -> list[Bill]:
+def confirmed(parts: Sequence[Bill], told: Sequence[Usage], catalogue: Catalogue, first_part: int) -> list[Bill]:
     """The bills of one machine as the cloud's usage has them; those that change.
 
     Where the usage has fewer parts than HTAS saw (Nova names the last flavour for all of the time), the first start and
-    the last end alone are taken over. An open bill stays open: its end is seen in the list first. `is_anothers`: the
-    machine runs on, and is no longer ours.
+    the last end alone are taken over. An open bill stays open: its end is seen in the list first.
     """
     told = sorted(told, key=lambda each: each.started_at)
     if len(told) < len(parts):
@@ -132,7 +129,7 @@ def confirmed(
     if parts[-1].ended_at is None:
         last = msgspec.structs.replace(last, ended_at=None)
     elif ends is None:
-        last = msgspec.structs.replace(last, ended_at=parts[-1].ended_at, is_provisional=not is_anothers)
+        last = msgspec.structs.replace(last, ended_at=parts[-1].ended_at, is_provisional=True)
     else:
         last = msgspec.structs.replace(last, ended_at=max(ends, last.started_at), is_provisional=False)
     known = {part.id: part for part in parts}

@@ -92,12 +92,12 @@ class Bookkeeper:
         self._billed = {bill.claim for bill in bills}
         self._known = known
 
-    def begin(self, instances: Sequence[Instance]) -> None:
-        """With the first look at the cloud: since when its usage is to be read."""
+    def begin(self, ours: Sequence[Instance]) -> None:
+        """With the first look at the cloud: since when its usage is to be read. `ours` are its machines of ours."""
         if self._has_begun:
             return
         self.remember()
-        now, known, ours = self._ports.clock.now(), self._known, self._ours(instances)
+        now, known = self._ports.clock.now(), self._known
         bills = self._ports.store.bills(now)
         there = {each.id for each in ours} | {each.claim for each in ours}
         owed = [bill for bill in bills if bill.ended_at is None and not _ids(bill) & there]
@@ -118,11 +118,19 @@ class Bookkeeper:
         self._has_begun = True
 
     def settle(
-        self, before: Mapping[str, NodeClaim], after: Mapping[str, NodeClaim], instances: Sequence[Instance]
+        self,
+        before: Mapping[str, NodeClaim],
+        after: Mapping[str, NodeClaim],
+        ours: Sequence[Instance],
+        instances: Sequence[Instance],
     ) -> list[Outcome]:
-        """Bring the bills to what the cloud shows. `before` and `after`: claims as this look found and left them."""
-        now = self._ports.clock.now()
-        under_way, ours = self._calls.under_way, self._ours(instances)
+        """Bring the bills to what the cloud shows.
+
+        `before` and `after` are the claims as this look found and left them, `ours` our machines of `instances`. A
+        machine that bears another cluster's name by now is billed on as it was while the cloud lists it.
+        """
+        now, under_way = self._ports.clock.now(), self._calls.under_way
+        elsewhere = {each.id for each in instances if each.ended_at is None}
         bills = {bill.id: bill for bill in self._ports.store.bills(now) if bill.ended_at is None}
         self._billed |= {bill.claim for bill in bills.values()}
         numbers = self._look_up(ours, bills, after)
@@ -138,7 +146,7 @@ class Bookkeeper:
             if bill is not None:
                 del bills[bill.id]
         for bill in bills.values():
-            if bill.claim not in under_way:
+            if bill.claim not in under_way and bill.instance not in elsewhere:
                 closed = of_missing(bill, before.get(bill.claim), after.get(bill.claim), now)
                 if closed is not None:
                     self._put(closed, now)
@@ -149,9 +157,6 @@ class Bookkeeper:
         self._ask(now)
         news, self._news = self._news, []
         return news + self._compare(instances, now)
-
-    def _ours(self, instances: Iterable[Instance]) -> list[Instance]:
-        return [each for each in instances if each.cluster == self.policy.cluster and each.claim is not None]
 
     def _look_up(
         self, ours: Sequence[Instance], bills: Mapping[str, Bill], claims: Mapping[str, NodeClaim]
@@ -235,7 +240,7 @@ class Bookkeeper:
         for machine, told in by_machine(answer.told).items():
             parts = _parts_of(machine, told[0].name, bills)
             if parts:
-                self._confirm(parts, told, listed.get(machine), now)
+                self._confirm(parts, told, now)
                 if parts[-1].ended_at is None:
                     left += [each.ended_at for each in told[-1:] if each.ended_at is not None]
             else:
@@ -250,10 +255,9 @@ class Bookkeeper:
         self._pause = self._pause.after(now, FIRST_PAUSE_S, LONGEST_PAUSE_S) if self._provisional else NO_PAUSE
         return [_told(added)] if added else []
 
-    def _confirm(self, parts: list[Bill], told: Sequence[Usage], machine: Instance | None, now: float) -> None:
-        is_anothers = machine is not None and machine.cluster != self.policy.cluster
+    def _confirm(self, parts: list[Bill], told: Sequence[Usage], now: float) -> None:
         number = max(part.part for part in parts) + 1
-        for each in confirmed(parts, told, self.policy.catalogue, number, is_anothers=is_anothers):
+        for each in confirmed(parts, told, self.policy.catalogue, number):
             self._put(each, now)
 
     def _add(self, told: Sequence[Usage], machine: Instance | None, bills: Sequence[Bill], now: float) -> list[Bill]:

@@ -12,10 +12,12 @@ from htas.execution.backoff import Backoffs
 from htas.execution.bill_life import opened
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
+from htas.execution.deletion_gate import DeletionGate
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
+from htas.model.reasons import OutcomeReason
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
     CapacityError,
@@ -35,6 +37,7 @@ class Orders:
     ports: Ports
     policy: Policy
     backoffs: Backoffs
+    gate: DeletionGate
 
     def delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         try:
@@ -44,13 +47,22 @@ class Orders:
 
     def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
-            with suppress(NotFoundError):
-                self.ports.provider.delete(instance_id)
+            held = self._delete(instance_id, claim.id, claim.node)
+            if held is not None:
+                return _not_deleted(claim.id, held)
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
         reached("release.recorded")
         return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
+
+    def _delete(self, instance_id: str, claim: str, node: str | None) -> str | None:
+        """Delete a machine: the one place where that is done. What runs on it if it is not deleted for that."""
+        held = self.gate.why_not(instance_id, claim, node)
+        if held is None:
+            with suppress(NotFoundError):
+                self.ports.provider.delete(instance_id)
+        return held
 
     def order(self, claim: NodeClaim) -> Outcome:
         try:
@@ -96,12 +108,19 @@ class Orders:
 
     def delete_double(self, instance: Instance) -> Outcome:
         try:
-            self.ports.provider.delete(instance.id)
+            held = self._delete(instance.id, instance.claim or "", None)
         except HTASError as error:
             return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+        if held is not None:
+            return _not_deleted(instance.id, held)
         return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def _fail(self, claim: NodeClaim, message: str) -> None:
         self.ports.store.put_claim(
             in_state(claim, ClaimStep(ClaimState.FAILED, message=message), self.ports.clock.now())
         )
+
+
+def _not_deleted(subject: str, held: str) -> Outcome:
+    what = f"not deleted: {held}; tried again once it has left"
+    return Outcome(Action.RELEASE, subject, OutcomeStatus.FAILED, what, OutcomeReason.PODS_RUN)

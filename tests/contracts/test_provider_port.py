@@ -98,3 +98,15 @@ def test_usage_has_a_machine_for_as_long_as_its_list_says_it_is_charged(universe
 def used(universe: Universe, instance_id: str, since: float) -> list[Usage]:
     found = universe.provider.usage(since, max(universe.clock.now(), since + 1))
     return [each for each in found or () if each.instance == instance_id]
+
+
+def test_an_adopted_machine_bears_its_new_name_and_group(universe: Universe) -> None:
+    instance_id = create(universe)
+    universe.wait(LONG_S)
+    universe.provider.adopt(instance_id, "renamed", "c1", "other")
+    universe.wait(LONG_S)
+    (found,) = [each for each in universe.provider.instances() if each.id == instance_id]
+    assert (found.cluster, found.claim, found.group) == ("renamed", "c1", "other")
+    universe.provider.adopt(instance_id, "test", "c1", "other")  # whoever clears up after us finds it by that
+    with pytest.raises(NotFoundError):
+        universe.provider.adopt("11111111-2222-3333-4444-555555555555", "renamed", "c2", "other")

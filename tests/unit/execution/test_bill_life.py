@@ -125,13 +125,7 @@ FINAL = [msgspec.structs.replace(each, is_provisional=False) for each in RESIZED
 def test_what_the_clouds_usage_makes_of_a_machines_bills(
     parts: list[Bill], told: list[Usage], want: list[Bill]
 ) -> None:
-    assert confirmed(parts, told, CATALOGUE, len(parts), is_anothers=False) == want
-
-
-def test_a_machine_that_was_let_go_of_is_billed_until_then_though_it_runs_on() -> None:
-    assert confirmed([over(OPEN, 60)], [used(0, None)], CATALOGUE, 1, is_anothers=True) == [
-        over(OPEN, 60, is_provisional=False)
-    ]
+    assert confirmed(parts, told, CATALOGUE, len(parts)) == want
 
 
 @pytest.mark.parametrize(
