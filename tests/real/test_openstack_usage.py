@@ -43,7 +43,9 @@ def shown(provider: OpenStackProvider, server: str, state: InstanceState) -> Ins
         provider.look()
         return next((each for each in provider.instances() if (each.id, each.state) == (server, state)), None)
 
-    return eventually(found, 60.0, f"the server is {state}")
+    server_shown = eventually(found, 60.0, f"the server is {state}")
+    assert server_shown is not None
+    return server_shown
 
 
 def used(provider: OpenStackProvider, server: str, since: float) -> list[Usage]:
