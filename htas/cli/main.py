@@ -159,7 +159,7 @@ def optimize(
     print_as(
         form,
         lambda: optimum.optimum_view(found, took_s, snapshot, out, consider),
-        lambda: optimum.document(found, took_s, out, consider),
+        lambda: optimum.document(found, took_s, snapshot, out, consider),
     )
 
 

@@ -9,6 +9,7 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.documents.words import some
 from htas.model.edge import Tier
+from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.policy import NodeGroup, Policy
 from htas.ports import HTASError
@@ -60,7 +61,7 @@ def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:
     if not group.is_elastic:
         return "not bought", "–"
     limit = group.limits.max_nodes
-    flavours = ", ".join(f"{f.name} ({price_text(f.nanos_per_hour)})" for f in policy.flavours_of(group))
+    flavours = ", ".join(f"{f.name} ({_prices(f)})" for f in policy.flavours_of(group))
     return f"{group.min_nodes}–{limit if limit is not None else '∞'}", flavours
 
 
@@ -110,3 +111,11 @@ def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     from htas.daemon.openstack_supply import cloud_problems
 
     return cloud_problems(loaded, live)
+
+
+def _prices(flavour: Flavour) -> str:
+    """Its price an hour; the least and the most where zones differ, and the most that a month costs."""
+    dearest = max((each.nanos_per_hour for each in flavour.prices), default=flavour.nanos_per_hour)
+    least = price_text(flavour.nanos_per_hour)
+    hour = least if dearest == flavour.nanos_per_hour else f"{least} to {price_text(dearest)} by zone"
+    return hour + (f", a month {price_text(flavour.cap.nanos)} at most" if flavour.cap is not None else "")

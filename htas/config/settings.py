@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
-from htas.config.groups import ClusterLimitsSetting, GroupSetting, SchedulingSetting
+from htas.config.groups import ClusterLimitsSetting, ClusterSchedulingSetting, GroupSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
@@ -135,8 +135,8 @@ class Configuration(Section):
     notices: tuple[NoticeSetting, ...] = Field(
         default=(), max_length=20, description="Who is told of limits, failed purchases, undone drains and the budget."
     )
-    scheduling: SchedulingSetting = Field(
-        default=SchedulingSetting(),
+    scheduling: ClusterSchedulingSetting = Field(
+        default=ClusterSchedulingSetting(),
         description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
     )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, NodeClaim, Usage
 from htas.model.flavours import Catalogue
 from htas.model.record import Bill
@@ -21,27 +22,30 @@ ROUNDED_S = 1.0
 _WITHOUT_NODE = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE})
 
 
-def price_of(flavour: str, claim: NodeClaim | None, catalogue: Catalogue) -> tuple[int, bool]:
-    """An hour's price of a machine, and whether it is a guess: the price file lacks the flavour, which was not ordered.
+def price_of(flavour: str, claim: NodeClaim | None, catalogue: Catalogue, zone: str | None) -> tuple[Price, bool]:
+    """What a machine costs in its zone, and whether it is a guess: the price file lacks the flavour, not ordered so.
 
     What was ordered costs what it was ordered at. The guess is the price of the order, or 0 where that is not known.
     """
     known = catalogue.named(flavour)
     if claim is not None and claim.flavour == flavour and claim.nanos_per_hour:
-        return claim.nanos_per_hour, known is None and bool(claim.ordered)
+        if known is None or not known.prices or zone in (None, claim.zone):
+            return claim.price, known is None and bool(claim.ordered)
+        return known.price_in(zone) or claim.price, False
     if known is not None:
-        return known.nanos_per_hour, False
-    return (claim.nanos_per_hour if claim is not None else 0), True
+        return known.price_in(zone) or Price(known.nanos_per_hour, known.cap), False
+    return (claim.price if claim is not None else Price(0)), True
 
 
 def opened(machine: Instance, claim: NodeClaim | None, catalogue: Catalogue, since: float, part: int) -> Bill:
     """The bill of a machine from an instant on."""
-    price, is_unknown = price_of(machine.flavour, claim, catalogue)
+    price, is_unknown = price_of(machine.flavour, claim, catalogue, machine.zone)
     return Bill(
         claim=machine.claim or "",
         group=claim.group if claim is not None else machine.group or "",
         flavour=machine.flavour,
-        nanos_per_hour=price,
+        nanos_per_hour=price.nanos_per_hour,
+        cap=price.cap,
         started_at=since,
         ended_at=machine.ended_at,
         instance=machine.id,
@@ -77,6 +81,9 @@ def of_machine(
             over = msgspec.structs.replace(bill, ended_at=now, is_provisional=True)
             return [over, opened(machine, claim, catalogue, now, part)]
         bill = opened(machine, claim, catalogue, bill.started_at, bill.part)
+    elif claim is not None and claim.instance == machine.id and bill.flavour == claim.flavour:
+        # Nova may say only later in which zone it is.
+        bill = msgspec.structs.replace(bill, nanos_per_hour=claim.nanos_per_hour, cap=claim.cap)
     bill = msgspec.structs.replace(bill, ended_at=machine.ended_at)
     return [bill] if bill != known else []
 
@@ -122,7 +129,7 @@ def confirmed(parts: Sequence[Bill], told: Sequence[Usage], catalogue: Catalogue
         final = [msgspec.structs.replace(parts[0], started_at=first), *parts[1:]]
     else:
         more = [msgspec.structs.replace(parts[-1], part=first_part + i) for i in range(len(told) - len(parts))]
-        prices = {part.flavour: (part.nanos_per_hour, part.is_price_unknown) for part in parts}
+        prices = {part.flavour: (part.price, part.is_price_unknown) for part in parts}
         final = [_as_told(part, use, prices, catalogue) for part, use in zip([*parts, *more], told, strict=True)]
     over = [msgspec.structs.replace(each, is_provisional=False) for each in final[:-1]]
     last, ends = final[-1], told[-1].ended_at
@@ -136,26 +143,33 @@ def confirmed(parts: Sequence[Bill], told: Sequence[Usage], catalogue: Catalogue
     return [each for each in (*over, last) if known.get(each.id) != each]
 
 
-def _as_told(part: Bill, use: Usage, prices: Mapping[str, tuple[int, bool]], catalogue: Catalogue) -> Bill:
+def _as_told(part: Bill, use: Usage, prices: Mapping[str, tuple[Price, bool]], catalogue: Catalogue) -> Bill:
     """A bill for the time and the flavour that the cloud tells; what is open has the flavour that the list shows."""
     part = msgspec.structs.replace(part, started_at=use.started_at, ended_at=use.ended_at)
     if part.ended_at is None or use.flavour == part.flavour:
         return part
-    price, is_unknown = prices.get(use.flavour) or price_of(use.flavour, None, catalogue)
-    return msgspec.structs.replace(part, flavour=use.flavour, nanos_per_hour=price, is_price_unknown=is_unknown)
+    price, is_unknown = prices.get(use.flavour) or price_of(use.flavour, None, catalogue, None)
+    return msgspec.structs.replace(
+        part,
+        flavour=use.flavour,
+        nanos_per_hour=price.nanos_per_hour,
+        cap=price.cap,
+        is_price_unknown=is_unknown,
+    )
 
 
 def found_later(told: Iterable[Usage], group: str, catalogue: Catalogue, part: int) -> list[Bill]:
     """The bills of a machine of ours that came and went unseen."""
     bills = []
     for index, use in enumerate(sorted(told, key=lambda each: each.started_at)):
-        price, is_unknown = price_of(use.flavour, None, catalogue)
+        price, is_unknown = price_of(use.flavour, None, catalogue, None)
         bills.append(
             Bill(
                 claim=use.name,
                 group=group,
                 flavour=use.flavour,
-                nanos_per_hour=price,
+                nanos_per_hour=price.nanos_per_hour,
+                cap=price.cap,
                 started_at=use.started_at,
                 ended_at=use.ended_at,
                 instance=use.instance,

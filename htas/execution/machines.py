@@ -26,6 +26,7 @@ from htas.execution.machine_orders import Orders
 from htas.execution.node_labels import NodeLabels
 from htas.execution.other_flavours import as_it_is, told, was_not_ordered
 from htas.execution.ports import Ports
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
@@ -103,6 +104,7 @@ class Machines:
 
     def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
         now = self._ports.clock.now()
+        price = self.policy.catalogue.price(launch.flavour, launch.zone)
         return NodeClaim(
             id=launch.claim,
             group=launch.group,
@@ -113,6 +115,7 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            cap=price.cap if price is not None else None,
             launched_for=owners,
         )
 
@@ -237,7 +240,7 @@ class Machines:
         return claims | written if len(written) == len(steps) else self._claims()
 
     def _mine(self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]) -> list[Instance]:
-        """Our machines: as the journal knows them by their ids, else by their metadata."""
+        """Our machines: as their metadata say, and where these are lost, as the journal knows them by id."""
         claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
         return [
             i if i.claim == claim_of.get(i.id, i.claim) else msgspec.structs.replace(i, claim=claim_of[i.id])
@@ -249,12 +252,20 @@ class Machines:
     def _one_for_each_claim(
         self, claims: Mapping[str, NodeClaim], mine: Sequence[Instance], under_way: frozenset[str]
     ) -> dict[str, Instance]:
-        """Our machines by claim. A second one (a create repeated while its answer was lost) is deleted by its id."""
+        """Our machines by claim.
+
+        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
+        it is ours.
+        """
         ours: dict[str, Instance] = {}
-        for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
+        cluster = self.policy.cluster
+        for instance in sorted(
+            mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
+        ):
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
-            if first is not instance and not is_settled and instance.claim not in under_way:
+            is_sure = instance.cluster == cluster and not is_settled
+            if first is not instance and is_sure and instance.claim not in under_way:
                 self.cloud.begin(instance.id, partial(self._orders.delete_double, instance), LONGEST_DELETE_PAUSE_S)
         return ours
 
@@ -376,7 +387,7 @@ class Machines:
     def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
         now, claim_id = self._ports.clock.now(), instance.claim or ""
-        flavour = self.policy.catalogue.named(instance.flavour)
+        price = self.policy.catalogue.price(instance.flavour, instance.zone) or Price(0)
         claim = NodeClaim(
             id=claim_id,
             group=instance.group or "",
@@ -386,7 +397,8 @@ class Machines:
             since=now,
             zone=instance.zone,
             instance=instance.id,
-            nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+            nanos_per_hour=price.nanos_per_hour,
+            cap=price.cap,
             rented_at=instance.launched_at,
             ready_at=now,
         )

@@ -14,17 +14,24 @@ _UNTRIED = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE
 
 
 def as_it_is(claim: NodeClaim, machine: Instance, catalogue: Catalogue) -> NodeClaim:
-    """The claim with the flavour that its machine has, at its price, and since when the cloud charges for it."""
+    """The claim with the flavour and zone that its machine has, at their price, and since when it is charged for."""
     rented_at = machine.launched_at if machine.launched_at is not None else claim.rented_at
-    if not machine.flavour or machine.flavour == claim.flavour:
-        return claim if rented_at == claim.rented_at else msgspec.structs.replace(claim, rented_at=rented_at)
-    ordered = claim.ordered or claim.flavour
-    price, _ = price_of(machine.flavour, claim, catalogue)
+    flavour, ordered = machine.flavour or claim.flavour, claim.ordered or claim.flavour
+    known = catalogue.named(flavour)
+    # Nova may say nothing of the zone while it builds.
+    zone = machine.zone if machine.zone is not None and known is not None and known.prices else claim.zone
+    if (flavour, zone, rented_at) == (claim.flavour, claim.zone, claim.rented_at):
+        return claim
+    price = claim.price
+    if (flavour, zone) != (claim.flavour, claim.zone):
+        price, _ = price_of(flavour, claim, catalogue, zone)
     return msgspec.structs.replace(
         claim,
-        flavour=machine.flavour,
-        nanos_per_hour=price,
-        ordered=ordered if ordered != machine.flavour else "",
+        flavour=flavour,
+        zone=zone,
+        nanos_per_hour=price.nanos_per_hour,
+        cap=price.cap,
+        ordered=ordered if ordered != flavour else "",
         rented_at=rented_at,
     )
 

@@ -207,7 +207,8 @@ class RearrangementExecutor:
         for pod in late:
             why = f"{pod.key} could not leave {pod.node} for {patience_s:g} s"
             self.retries.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
-        why = f"{len(late)} pods could not leave their nodes for {patience_s:g} s"
+        who = "1 pod could not leave its node" if len(late) == 1 else f"{len(late)} pods could not leave their nodes"
+        why = f"{who} for {patience_s:g} s"
         return self._cancel(current, OutcomeReason.EVICTION_REFUSED, why)
 
     def _journal_detours(
@@ -260,7 +261,8 @@ def summary(opened: OpenRearrangement) -> str:
     if opened.why:
         return opened.why
     seats = len(opened.slots) - moves
-    return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"
+    placed = "1 pod is" if seats == 1 else f"{seats} pods are"
+    return f"{placed} placed by moving {moves} and evicting {len(opened.victims)}"
 
 
 def _pods(count: int) -> str:

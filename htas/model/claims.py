@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.billing import Cap, Price
 from htas.model.resources import Resources
 
 
@@ -81,6 +82,12 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     """When its node was first Ready; of a machine that was adopted, when it was found."""
     ordered: str = ""
     """The flavour that was ordered, where its machine has another; empty: it has what was ordered."""
+    cap: Cap | None = None
+    """The most that a calendar month of it costs; None: whatever its hours come to."""
+
+    @property
+    def price(self) -> Price:
+        return Price(self.nanos_per_hour, self.cap)
 
     @property
     def rented_since(self) -> float:

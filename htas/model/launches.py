@@ -64,6 +64,8 @@ class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     """By claim."""
     unused: Mapping[str, UnusedLaunches] = {}
     """By owner."""
+    used: Mapping[str, float] = {}
+    """By owner when the newest launch was made that its pods use, while older ones of the owner are open."""
     tries: Mapping[str, tuple[float, ...]] = {}
     """By pod (uid and owner): when its launches that ended unused were made, within the last hour."""
     declined: Mapping[str, Declined] = {}

@@ -100,6 +100,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     is_unschedulable: bool = False
     is_mirror: bool = False
     has_local_storage: bool = False
+    local_volumes: tuple[str, ...] = ()
+    """The volumes that are its local storage."""
     scoring_cpu_m: int = 0
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
@@ -17,6 +18,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.packing import Packing
 from htas.model.pods import Pod, WorkKind
+from htas.model.resources import DefaultRequests
 from htas.model.volumes import VolumeRules
 
 DEFAULT_SCHEDULER_NAME = "htas"
@@ -299,6 +301,8 @@ class Fallback(msgspec.Struct, frozen=True):
     patience_s: float = 300.0
     """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
     engine: Engine = Engine.DECOMPOSITION
+    preempt_below: int = 0
+    """Pods of lower priority are preempted before anything is launched, as by kube-scheduler."""
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:
@@ -346,6 +350,7 @@ class Policy(msgspec.Struct, frozen=True):
     """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
     saved is worth the waiting (`value`). 0: it is bought for at once."""
     value: Value = Value()
+    default_requests: DefaultRequests = DefaultRequests()
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone;
     None: wherever there is room."""
@@ -392,10 +397,14 @@ class Policy(msgspec.Struct, frozen=True):
 
     def price_of(self, node: Node) -> int | None:
         """Billionths an hour; None: nobody says. A node of the edge that HTAS did not buy has the edge's own price."""
-        if self.has_own_price(node):
-            return self.edge.nanos_per_hour
-        flavour = self.catalogue.named(node.flavour)
-        return flavour.nanos_per_hour if flavour is not None else None
+        price = self.whole_price_of(node)
+        return price.nanos_per_hour if price is not None else None
+
+    def whole_price_of(self, node: Node) -> Price | None:
+        """The same with its monthly cap; a flavour whose prices differ by zone has that of the node's zone."""
+        if self.edge.nanos_per_hour is not None and self.has_own_price(node):
+            return Price(self.edge.nanos_per_hour)
+        return self.catalogue.price(node.flavour, node.zone)
 
     def has_own_price(self, node: Node) -> bool:
         """Whether a node costs what the edge's operator says, and not what the catalogue does."""

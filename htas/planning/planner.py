@@ -133,4 +133,5 @@ def _clean(
         may_repair=not is_rearranged,
         bought=tuple(scale_up.bought.values()),
     )
-    return clean(context, rest, is_due=is_due)
+    with simulated.sim.defaults.counted(simulated.sim.table):
+        return clean(context, rest, is_due=is_due)

@@ -1,6 +1,7 @@
 """Scheduling: room for the pods that wait, on nodes, on machines to buy, or where less important pods leave.
 
-Nearly always everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted for
+First, pods of a priority below `fallback.preemptBelow` give way at once (`disrupt/at_once.py`). Then, nearly always,
+everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted for
 and less important work has just been given room, that is taken back, and each priority has its turn, as in
 kube-scheduler: its pods are placed, and those for whom nothing would be bought preempt, before anybody less important
 is placed.
@@ -16,6 +17,7 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import NEIGHBOUR_FILTERS
 from htas.planning.cluster.feasibility.filter_context import accepted
 from htas.planning.cluster.simulation import Simulation, pods_by_row
+from htas.planning.disrupt.at_once import Preempted, preempt_at_once
 from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
 from htas.planning.place.context import PlanContext
@@ -47,7 +49,8 @@ class Scheduled:
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
     """Place, buy and preempt for the pods that wait."""
-    scheduling = _Scheduling(context, SchedulingQueue(context), lengthening, is_buying_due)
+    queue = SchedulingQueue(context)
+    scheduling = _Scheduling(context, queue, preempt_at_once(context, queue), lengthening, is_buying_due)
     made = scheduling.all_at_once()
     return scheduling.in_turn(made) if isinstance(made, Outlook) else made
 
@@ -56,6 +59,8 @@ def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying
 class _Scheduling:
     context: PlanContext
     queue: SchedulingQueue
+    at_once: Preempted
+    """Who is preempted for before anything is launched."""
     lengthening: Lengthening | None
     is_buying_due: bool
 
@@ -66,7 +71,7 @@ class _Scheduling:
     def all_at_once(self) -> Scheduled | Outlook:
         """Everybody is placed, then bought for, then preempted for; or what to expect where less important work has to
         give way first."""
-        fallback = Fallback(self.context)
+        fallback = Fallback(self.context, self.at_once)
         with self.sim.fork() as branch:
             demands = self.queue.place()
             copies = _copies(demands)
@@ -84,7 +89,7 @@ class _Scheduling:
 
     def in_turn(self, outlook: Outlook) -> Scheduled:
         """Each priority is placed and preempted for before the next one; then all are bought for."""
-        fallback = Fallback(self.context, outlook)
+        fallback = Fallback(self.context, self.at_once, outlook)
         with self.sim.fork() as branch:
             made = self._bought(self.queue.place_in_turn(fallback.preempt_in_turn))
             if not fallback.acts_against_a_suggestion:

@@ -17,6 +17,7 @@ from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.declined import declined_after, told_declined
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.simulation import Placements
 from htas.planning.costing import cost_of
@@ -64,6 +65,7 @@ def write_plan(
         carry=steps.carrying,
         unplaced=_unplaced(context, preemptions),
         kept=scale_down.kept,
+        lacking=lacking_requests(snapshot.cluster.pods, context.policy.default_requests),
         memory=msgspec.structs.replace(
             scale_down.memory,
             meant_for=_meant(context, launch, placements),

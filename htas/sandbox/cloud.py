@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
@@ -163,11 +164,12 @@ class SandboxCloud:
             self._charge(instance.id, instance.created_at)
 
     def _charge(self, instance_id: str, since: float) -> None:
-        """It is paid for from now on, at the price of its flavour."""
+        """It is paid for from now on, at the price of its flavour in its zone."""
         instance, flavour = self._instances[instance_id], self._flavours[instance_id]
         launched_at = since if instance.launched_at is None else instance.launched_at
         self._instances[instance_id] = msgspec.structs.replace(instance, launched_at=launched_at)
-        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, since)
+        price = flavour.price_in(instance.zone) or Price(flavour.nanos_per_hour, flavour.cap)
+        rental = Rental(instance.id, instance.claim or "", flavour.name, price.nanos_per_hour, since, cap=price.cap)
         self._rentals[instance_id] = rental
         self._ledger.rentals.append(rental)
 

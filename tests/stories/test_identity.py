@@ -177,3 +177,13 @@ def test_nothing_is_deleted_while_the_cluster_cannot_be_read() -> None:
     machines.release(claim)
     assert [each.status for each in machines.cloud.answers()] == [OutcomeStatus.FAILED]
     assert not [each for each in story.world.cloud.instances() if each.state.value == "Deleting"]
+
+
+def test_a_machine_whose_metadata_are_lost_is_known_by_the_journal() -> None:
+    story = busy(1)
+    (machine,) = story.world.cloud.instances()
+    story.world.cloud.add_foreign(msgspec.structs.replace(machine, cluster=None, claim=None, group=None))
+    story.play(900)
+    assert [claim.missing_since for claim in story.store.claims()] == [None]
+    story.play(12_000).assert_over(1)
+    assert story.world.ledger.restarts == 0

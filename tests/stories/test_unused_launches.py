@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -93,7 +94,7 @@ def told(story: Story) -> set[Unplaced]:
     return {item.reason for result in story.seen for item in result.plan.unplaced}
 
 
-def wide(name: str, **task: object) -> Arrival:
+def wide(name: str, **task: Any) -> Arrival:
     """A service whose pod needs most of a machine."""
     return service(name, 1, requests=Resources(500, 12 * GIB, 0, 1), **task)
 

@@ -160,7 +160,8 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
             for c in raw.status.conditions or ()
         ),
         is_mirror=_is_mirror(raw),
-        has_local_storage=_has_local_storage(raw),
+        has_local_storage=bool(local := _local_volumes(raw)),
+        local_volumes=local,
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
         disruption=_disruption(labels, annotations, doubts),
@@ -380,10 +381,12 @@ def duration_s(text: str) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def _has_local_storage(raw: wire.Pod) -> bool:
-    return any(
-        volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory")
+def _local_volumes(raw: wire.Pod) -> tuple[str, ...]:
+    """Volumes with data on the node, without those that may be lost by an annotation."""
+    return tuple(
+        volume.name
         for volume in indispensable(raw)
+        if volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory")
     )
 
 

@@ -89,7 +89,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     lent = {name: price for name, price in lent_nodes(snapshot, policy, now).items() if name not in going}
     world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
     book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy))
-    sim = Simulation(world, now)
+    sim = Simulation(world, now, defaults=book.defaults)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming, shunned)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {pod.uid for pod in to_come})
@@ -328,7 +328,7 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
     together: list[Ints] = []
     rows_together: list[int] = []
     for cls, rows in rows_of:
-        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic and not any(cls.assumed):
+        if len(rows) <= FEW and not cls.watches and not (cls.is_dynamic or any(cls.assumed) or any(cls.missing)):
             together += [cls.requests] * len(rows)
             rows_together += rows
             continue

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -46,8 +46,19 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
+        own = {**self._bought_for, **memory.promised}
+        lacking = (pod.key for cls in self._classes if any(cls.missing) for pod in cls.pods)
+        self._sized_for = {key: own[key] for key in lacking if key in own}
+        """Pods without requests and their machines, which default requests gave room to: any node would take them."""
         self._launches = memory.launches.open
         self._found_as_meant = self._found_by_moving = False
+
+    def leave_out(self, pods: Collection[Pod]) -> None:
+        """Take pods out of it: they are preempted for."""
+        keys = {pod.key for pod in pods}
+        for cls in self._classes if keys else ():
+            self._opening.sim.set_members(cls, [pod for pod in cls.pods if pod.key not in keys])
+        self._classes = [cls for cls in self._classes if cls.pods]
 
     def place(self) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order.
@@ -108,7 +119,7 @@ class SchedulingQueue:
         nominations.begin()
         near.begin()
         promises.begin(may_move=may_move)
-        counts = self._placed_as_meant(meant_for) if meant_for else {}
+        counts = self._placed_as_meant(own) if (own := meant_for or self._sized_for) else {}
         demands: list[Demand] = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
             classes = list(group)

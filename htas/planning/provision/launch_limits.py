@@ -8,7 +8,7 @@ without one of them running. After an unused launch its flavour pauses for these
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from htas.model.plan import UnplacedPod
 from htas.model.plan_document import instant_text
@@ -55,12 +55,12 @@ def _apart(context: PlanContext, demand: Demand, limits: _Limits) -> tuple[list[
     """Take pods with paused flavours out of a demand: (demands of their own; those whose every flavour pauses)."""
     by_pauses: dict[tuple[tuple[str, str], ...], list[Pod]] = {}
     for pod in demand.youngest(demand.count):
-        if pauses := limits.pauses(pod):
-            by_pauses.setdefault(tuple(sorted(pauses.items())), []).append(pod)
+        if paused := limits.pauses(pod):
+            by_pauses.setdefault(tuple(sorted(paused.items())), []).append(pod)
     apart: list[Demand] = []
     told: list[UnplacedPod] = []
     for pauses, pods in by_pauses.items():
-        cls = replace(demand.cls, pods=pods, pauses=dict(pauses))
+        cls = context.simulated.book.twin(demand.cls, pods, dict(pauses))
         refusals = context.simulated.sim.diagnose(demand.cls)
         demand.leave_out(context.simulated.sim, pods)
         if reason := _pause_of_all(context, cls):

@@ -11,6 +11,7 @@ A node that others have filled was no wasted launch: it would have taken the pod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,7 +47,7 @@ def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoF
     """What became of earlier launches, by the placements of this plan on what is there and coming."""
     before = context.snapshot.memory.launches
     coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
-    if not (coming or before.open or before.unused or before.tries):
+    if not (coming or before.open or before.unused or before.tries or before.used):
         return LaunchesSoFar()
     known = dict(before.open)
     for claim in coming:  # launched by a daemon that ended before it could remember
@@ -88,6 +89,7 @@ class _Followed:
         self._before = context.snapshot.memory.launches
         self._open: dict[str, OpenLaunch] = {}
         self._unused = dict(self._before.unused)
+        self._used = dict(self._before.used)
         self._tries = dict(self._before.tries)
         self._settling: dict[str, str] = {}
         self._left_behind: dict[str, set[float]] = {}
@@ -140,8 +142,6 @@ class _Followed:
         row = self._rows.get(claim_id)
         if row is not None and claim.state is ClaimState.READY:
             owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, claim, row)}
-        if row is not None:
-            owners = self._now_for(owners, row)
         if owners or claim.is_coming:
             self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
             self._note_left_behind(owners, launch, row)
@@ -166,18 +166,18 @@ class _Followed:
         return pod is not None and pod.started_at is not None
 
     def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, claim: NodeClaim, row: int) -> bool:
-        """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or is full."""
+        """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or others use it
+        that came first."""
         simulated, pod = self._context.simulated, self._without_room.get(owner)
-        node = simulated.sim.table.nodes[row]
-        others = self._others_on(row)
+        node, is_in_use = simulated.sim.table.nodes[row], self._is_in_use(row)
         if pod is None:
-            return others and self._context.now - launch.at > HOUR_S
+            return is_in_use and self._context.now - launch.at > HOUR_S
         if not simulated.sim.table.is_open[row] or not node.takes_pods:
             return False
         cls = simulated.book.class_of(pod)
-        if others and self._could_hold(pod, row):
-            return True
-        if not others and simulated.sim.fits(cls, row):
+        if self._could_hold(pod, row) and (is_in_use or self._placements.get(row)):
+            return is_in_use
+        if simulated.sim.fits(cls, row):
             return False
         if self._context.now - (claim.ready_at or claim.since) < SETTLES_S:
             self._settling[owner] = node.name
@@ -185,32 +185,6 @@ class _Followed:
         why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
         self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
         return True
-
-    def _others_on(self, row: int) -> bool:
-        return self._is_in_use(row) or any(pod.is_work for pod in self._placements.get(row, ()))
-
-    def _now_for(self, owners: Mapping[str, tuple[str, ...]], row: int) -> dict[str, tuple[str, ...]]:
-        """Whom an unused machine is for by this plan: who has room on it, and who would not fit even alone.
-
-        Pods that are alike change places from plan to plan, and others come first: a launch is held against those who
-        count on it when it turns out to be unused.
-        """
-        placed = [pod for pod in self._placements.get(row, ()) if pod.is_work]
-        if not placed or self._is_in_use(row):
-            return dict(owners)
-        now: dict[str, dict[str, None]] = {}
-        for pod in placed:
-            now.setdefault(self._owners.of(pod), {})[pod.uid] = None
-        for owner, uids in owners.items():
-            left = [uid for uid in uids if not self._could_run(owner, uid, row)]
-            if left or not uids:
-                now.setdefault(owner, {}).update(dict.fromkeys(left))
-        return {owner: tuple(uids) for owner, uids in now.items()}
-
-    def _could_run(self, owner: str, uid: str, row: int) -> bool:
-        """Whether a node would take a pod if it were empty; of one that is gone, another of its owner without room."""
-        pod = self._pods.get(uid) or self._without_room.get(owner)
-        return pod is not None and self._could_hold(pod, row)
 
     def _could_hold(self, pod: Pod, row: int) -> bool:
         cls = self._context.simulated.book.class_of(pod)
@@ -233,6 +207,7 @@ class _Followed:
 
     def _note_used(self, owner: str, launch: OpenLaunch) -> None:
         """What was launched before or with it is forgiven, and its flavour's pause is over."""
+        self._used[owner] = max(launch.at, self._used.get(owner, launch.at))
         known = self._unused.pop(owner, None)
         if known is None:
             return
@@ -242,16 +217,17 @@ class _Followed:
             self._unused[owner] = msgspec.structs.replace(known, launched_at=launched_at, flavours=flavours)
 
     def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> None:
-        now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
-        pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
-        is_another = launch.at not in known.launched_at  # machines of one plan are one try
-        pause = FlavourPause(pause.times + is_another, now)
-        launched_at = tuple(sorted({*known.launched_at, launch.at}))
-        flavours = {**known.flavours, launch.flavour: pause}
-        self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
         for uid in uids:
             key = pod_of_owner(owner, uid)
             self._tries[key] = (*self._tries.get(key, ()), launch.at)
+        if launch.at <= self._used.get(owner, -math.inf):
+            return  # others of the owner use what was launched with it: it counts for its own pods alone
+        now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
+        pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
+        is_another = launch.at not in known.launched_at  # machines of one plan are one try
+        flavours = {**known.flavours, launch.flavour: FlavourPause(pause.times + is_another, now)}
+        launched_at = tuple(sorted({*known.launched_at, launch.at}))
+        self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
 
     def result(self) -> LaunchesSoFar:
         """The record, without what is older than an hour."""
@@ -267,5 +243,13 @@ class _Followed:
             if (kept := tuple(at for at in each if at > since)) and not self._runs(key.partition(" ")[0])
         }
         left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
-        record = Launches(self._open, unused, tries, self._before.declined)
+        record = Launches(self._open, unused, self._still_of_use(), tries, self._before.declined)
         return LaunchesSoFar(record, self._settling, left_behind)
+
+    def _still_of_use(self) -> dict[str, float]:
+        """When the newest used launch of an owner was made, for owners that an older launch is open for."""
+        first: dict[str, float] = {}
+        for launch in self._open.values() if self._used else ():
+            for owner in launch.owners:
+                first[owner] = min(launch.at, first.get(owner, launch.at))
+        return {owner: at for owner, at in self._used.items() if first.get(owner, math.inf) <= at}
