@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.disruptions import Disruption
 from htas.model.flavours import Flavour
@@ -195,6 +195,14 @@ class ProviderPort(Protocol):
 
     def headroom(self) -> Headroom:
         """What would still be granted."""
+        ...
+
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        """What the cloud's own books say of machines that it charged for within a window; None: it does not tell.
+
+        Each is told in whole, those that are gone included; a resized machine may come in several parts. Others'
+        machines are among them. Raises TransientError, or PermanentError where HTAS may not ask.
+        """
         ...
 
     def changes(self) -> int:

@@ -16,6 +16,7 @@ from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
+from htas.execution.bookkeeping import Bookkeeper
 from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
@@ -81,6 +82,10 @@ class CycleResult:
     """Of a daemon that only recommends: what HTAS would have saved by now."""
     is_held: bool = False
     """Whether all that was planned waits for approval."""
+    remarks: tuple[str, ...] = ()
+    """What people must know beside the snapshot: of bills, of a store that was lost."""
+    unconfirmed_bills: int = 0
+    """Closed bills whose end the cloud has not confirmed."""
 
     @property
     def waits_to_buy(self) -> bool:
@@ -174,6 +179,11 @@ class Daemon:
         self.approvals.on_word = wake
 
     @property
+    def bookkeeper(self) -> Bookkeeper:
+        """Who keeps its bills."""
+        return self._machines.bookkeeper
+
+    @property
     def store_problem(self) -> str:
         """Why what is done cannot be written down (the journal, or history); empty: it can."""
         return self._journal.problem or self._unrecorded
@@ -225,7 +235,18 @@ class Daemon:
         self.searching.ended(executed, snapshot)
         outcomes = (*repairs, *taken_up, *said, *executed, *self.searching.ask(decided, snapshot))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
-        result = CycleResult(snapshot, decided, outcomes, took, stages, took_s, is_held=is_held)
+        books = self.bookkeeper
+        result = CycleResult(
+            snapshot,
+            decided,
+            outcomes,
+            took,
+            stages,
+            took_s,
+            is_held=is_held,
+            remarks=books.remarks,
+            unconfirmed_bills=books.unconfirmed,
+        )
         self._announcing.announce(snapshot, decided, outcomes)
         self._keep(result)
         for listener in self.listeners:
@@ -277,6 +298,7 @@ class Daemon:
             return []  # the journal has told; work is placed all the same
 
     def _repaired(self) -> list[Outcome]:
+        self.bookkeeper.remember()
         overtaken = []
         if self._is_overtaken.is_set():
             self._is_overtaken.clear()

@@ -36,6 +36,7 @@ class StateCollector(Collector):
         self.policy: Callable[[], Policy] | None = None
         self.spent_nano_seconds: Callable[[float], int] | None = None
         self.awaits: Callable[[], int] | None = None
+        self._spent_most = 0
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -49,6 +50,11 @@ class StateCollector(Collector):
         yield from _machines(result)
         yield from _room(result)
         yield from _money(result.plan.cost)
+        yield GaugeMetricFamily(
+            "htas_bills_unconfirmed",
+            "Bills of machines that are gone whose end the cloud's usage has not confirmed.",
+            value=float(result.unconfirmed_bills),
+        )
         if result.savings is not None:
             yield from _recommended(result.savings, result.plan.cost.currency)
         if self.policy is not None:
@@ -64,7 +70,9 @@ class StateCollector(Collector):
 
     def _spent(self, result: CycleResult) -> Iterator[Metric]:
         if self.spent_nano_seconds is not None:
-            spent = self.spent_nano_seconds(result.snapshot.taken_at) / (NANOS * 3600)
+            # A bill may turn out to have ended earlier; a counter that went back would count as begun anew.
+            self._spent_most = max(self._spent_most, self.spent_nano_seconds(result.snapshot.taken_at))
+            spent = self._spent_most / (NANOS * 3600)
             labels = ["currency"]
             total = CounterMetricFamily("htas_cost", "What all machines have cost so far.", labels=labels)
             total.add_metric([result.plan.cost.currency], spent)

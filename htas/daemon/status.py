@@ -70,7 +70,7 @@ class StatusBoard:
 def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
     """The state after a cycle, as plain data."""
     snapshot, plan = result.snapshot, result.plan
-    problems = empty_groups(snapshot.cluster.nodes, policy)
+    problems = [*result.remarks, *empty_groups(snapshot.cluster.nodes, policy)]
     problems += [f"{each.where}: {each.what}" for each in snapshot.cluster.problems]
     waiting = Counter(item.reason.value for item in plan.unplaced)
     recommended = told_in_status(result.savings, plan.cost.currency) if result.savings is not None else None

@@ -66,7 +66,7 @@ def _of_instance(instance: Instance, claim: str, state: ClaimState) -> NodeClaim
         since=instance.created_at,
         zone=instance.zone,
         instance=instance.id,
-        rented_at=instance.created_at,
+        rented_at=instance.launched_at,
     )
 
 

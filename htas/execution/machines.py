@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.bookkeeping import Bookkeeper
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
 from htas.execution.claims_seen import too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
@@ -23,6 +24,7 @@ from htas.execution.joined import Joined
 from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
 from htas.execution.node_labels import NodeLabels
+from htas.execution.other_flavours import as_it_is, told, was_not_ordered
 from htas.execution.ports import Ports
 from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -56,6 +58,7 @@ class Machines:
         self.times = MachineTimes()
         self._joined = Joined(ports, cloud)
         self._labels = NodeLabels(ports)
+        self.bookkeeper = Bookkeeper(ports, cloud, policy)
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
         self._listed: Mapping[str, Instance] = {}
@@ -74,7 +77,7 @@ class Machines:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._orders.policy = policy
+        self._orders.policy = self.bookkeeper.policy = policy
         self.gate.timeouts = policy.timeouts
 
     def launch(
@@ -153,12 +156,14 @@ class Machines:
         if view.nodes is not self.identity.nodes or instances is not self._instances:
             view = self._identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
-        claims = self._claims()
-        ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
+        known = claims = self._claims()
+        mine = self._mine(claims, instances)
+        self.bookkeeper.begin(mine)
+        ours = self._listed = self._one_for_each_claim(claims, mine, under_way)
         nodes = dict(self.identity.of_claim)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
-        outcomes: list[Outcome] = []
+        claims, outcomes = self._as_they_are(claims, under_way, ours)
         claims = self._further(claims, under_way, ours, nodes)
         self._joined.revoke(claims.values(), under_way)
         for claim in claims.values():
@@ -173,6 +178,7 @@ class Machines:
             # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
             if is_open and not node.is_ready and is_named_for(node, claim_id):
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
+        outcomes += self.bookkeeper.settle(known, self._claims(), mine, instances)
         self._looked_at = self._ports.clock.now()
         return outcomes
 
@@ -180,6 +186,27 @@ class Machines:
         """Those in the journal, without the ones whose machines bear the name of another cluster of HTAS."""
         strangers = self.strangers(self._instances)
         return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in strangers}
+
+    def _as_they_are(
+        self, claims: dict[str, NodeClaim], under_way: frozenset[str], ours: Mapping[str, Instance]
+    ) -> tuple[dict[str, NodeClaim], list[Outcome]]:
+        """The claims with the flavours that the cloud says it runs; what people are told where those are others."""
+        catalogue = self.policy.catalogue
+        listed = ((claim, ours.get(claim.id)) for claim in claims.values() if claim.id not in under_way)
+        true = [(claim, as_it_is(claim, machine, catalogue)) for claim, machine in listed if machine is not None]
+        changed = [(claim, now) for claim, now in true if now is not claim]
+        if not changed:
+            return claims, []
+        written = put_together(self._ports.store, [now for _, now in changed])
+        outcomes = []
+        for claim, now in changed:
+            if claim.id not in written or now.flavour == claim.flavour:
+                continue
+            message = told(claim, now, catalogue)
+            outcomes.append(Outcome(Action.OTHER_FLAVOUR, claim.id, OutcomeStatus.DONE, message))
+            if was_not_ordered(claim, now):  # ordering it again would bring the same
+                self._backoffs.failed(claim.flavour, claim.zone, message, self._ports.clock.now())
+        return (claims | written if len(written) == len(changed) else self._claims()), outcomes
 
     def _further(
         self,
@@ -212,22 +239,25 @@ class Machines:
         # Another writer's words are gone on from one by one, as they are now: our version of them is stale.
         return claims | written if len(written) == len(steps) else self._claims()
 
-    def _one_for_each_claim(
-        self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
-    ) -> dict[str, Instance]:
-        """Our machines by claim: as their metadata say, and where these are lost, as the journal knows them by id.
-
-        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
-        it is ours.
-        """
-        ours: dict[str, Instance] = {}
+    def _mine(self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]) -> list[Instance]:
+        """Our machines: as their metadata say, and where these are lost, as the journal knows them by id."""
         claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
-        mine = [
+        return [
             i if i.claim == claim_of.get(i.id, i.claim) else msgspec.structs.replace(i, claim=claim_of[i.id])
             for i in instances
             if (i.cluster == self.policy.cluster and i.claim is not None)
             or (i.id in claim_of and not is_strange(i, self.policy.cluster))
         ]
+
+    def _one_for_each_claim(
+        self, claims: Mapping[str, NodeClaim], mine: Sequence[Instance], under_way: frozenset[str]
+    ) -> dict[str, Instance]:
+        """Our machines by claim.
+
+        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
+        it is ours.
+        """
+        ours: dict[str, Instance] = {}
         cluster = self.policy.cluster
         for instance in sorted(
             mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
@@ -244,7 +274,7 @@ class Machines:
         return self._ports.store.put_claim(in_state(claim, ClaimStep(state, message=message), self._ports.clock.now()))
 
     def release(self, claim: NodeClaim) -> None:
-        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing.
+        """Have a machine's end asked for; whether it is gone shows in a later listing.
 
         Where the cloud lists another machine for the claim than it said it made, that one's too: the id that was told
         is nobody's, and the machine would be paid for as long as the cloud is there.
@@ -263,7 +293,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._orders.with_its_zone(self._seen(claim, instance, node), instance)
+        claim = self._seen(claim, instance, node)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
@@ -339,10 +369,8 @@ class Machines:
                 claim = self._ports.store.put_claim(renewed)
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
-        else:
-            self._orders.close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
-            if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-                outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
+        elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
+            outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
@@ -371,7 +399,7 @@ class Machines:
             instance=instance.id,
             nanos_per_hour=price.nanos_per_hour,
             cap=price.cap,
-            rented_at=instance.created_at,
+            rented_at=instance.launched_at,
             ready_at=now,
         )
         try:
@@ -381,7 +409,6 @@ class Machines:
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
             self.release(msgspec.structs.replace(claim, message="it had been released already"))
             return []
-        self._orders.open_bill(claim, instance)
         return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
 

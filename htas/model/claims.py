@@ -80,6 +80,8 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the cloud began to charge for it, as its bill has it; None: it was not told."""
     ready_at: float | None = None
     """When its node was first Ready; of a machine that was adopted, when it was found."""
+    ordered: str = ""
+    """The flavour that was ordered, where its machine has another; empty: it has what was ordered."""
     cap: Cap | None = None
     """The most that a calendar month of it costs; None: whatever its hours come to."""
 
@@ -118,7 +120,11 @@ class InstanceState(StrEnum):
 
 
 class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours."""
+    """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours.
+
+    `launched_at`: since when the cloud charges for it (None: not yet, or never). `ended_at`: when it stopped, where the
+    list says so.
+    """
 
     id: str
     name: str
@@ -130,6 +136,21 @@ class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str | None = None
     group: str | None = None
     fault: str = ""
+    launched_at: float | None = None
+    ended_at: float | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time for which the cloud charges a machine in one flavour, by the cloud's own books; `ended_at` None: it runs.
+
+    `name` is the machine's name: of ours, the id of its claim.
+    """
+
+    instance: str
+    name: str
+    flavour: str
+    started_at: float
+    ended_at: float | None = None
 
 
 class Headroom(msgspec.Struct, frozen=True):

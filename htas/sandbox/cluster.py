@@ -111,6 +111,12 @@ class SandboxCluster(PodLife):
             labels = {label: text for label, text in known.labels.items() if label not in OWN_LABELS}
             self._set_node(msgspec.structs.replace(known, labels=labels))
 
+    def offer(self, node: str, allocatable: Resources) -> None:
+        """A node offers so much from now on, if it is there."""
+        if node in self._nodes:
+            self._set_node(msgspec.structs.replace(self._nodes[node], allocatable=allocatable))
+            self._note_change()
+
     def delete_node(self, node: str) -> None:
         self.faults.strike("delete_node")
         if node in self._nodes:

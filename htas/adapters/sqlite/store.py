@@ -139,7 +139,7 @@ class SqliteStore:
         # One that is opened reaches the disk with the claim that is written next; one that is closed may be the last.
         with self._database.transaction(durable=bill.ended_at is not None) as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
+                "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.id, bill.ended_at, msgspec.json.encode(bill))
             )
 
     def bills(self, since: float = 0.0) -> Sequence[Bill]:

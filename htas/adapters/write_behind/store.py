@@ -156,7 +156,7 @@ class WriteBehindStore:
         self._journalled(Kind.LEARNED, flavour, allocatable, write, is_waited_for=False)
 
     def put_bill(self, bill: Bill) -> None:
-        self._journalled(Kind.BILL, bill.claim, bill, lambda: self._copy.put_bill(bill), is_waited_for=False)
+        self._journalled(Kind.BILL, bill.id, bill, lambda: self._copy.put_bill(bill), is_waited_for=False)
 
     def bills(self, since: float = 0.0) -> Sequence[Bill]:
         return self._copy.bills(since)

@@ -166,7 +166,9 @@ def _rows(
     learned, attaching = learned_allocatable(snapshot, policy.catalogue), Attaching(policy, snapshot)
     coming: list[Node] = []
     for claim in snapshot.claims:
-        group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
+        # Of a flavour that has no price nothing is known before its node registers: until then the order counts.
+        flavour = policy.catalogue.named(claim.flavour) or policy.catalogue.named(claim.ordered)
+        group = policy.group(claim.group)
         if claim.is_coming and group is not None and flavour is not None:
             room, limits = learned.get(flavour.name), attaching.limits(flavour.name)
             topology = attaching.labels(group, claim.zone, flavour.name)
