@@ -43,6 +43,7 @@ from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.planner import Planner, plan
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
@@ -304,14 +305,14 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         business, cloud, view = self._journal.business(), self._look_at_the_cloud(), observed(self.ports, self.policy)
-        claims = business.claims
+        claims, catalogue = business.claims, self.policy.catalogue
+        learned = valid(business.learned, catalogue)
         view = msgspec.structs.replace(
-            view,
-            nodes=with_true_claims(view.nodes, claims),
+            capped_view(msgspec.structs.replace(view, nodes=with_true_claims(view.nodes, claims)), claims, catalogue),
             pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
         if self._journal.problem:
-            claims = ready_by_now(claims, view.nodes, self.policy.cluster)
+            claims = ready_by_now(claims, view.nodes, self.policy, learned)
         self._expectations.settle(view.pods, now)
         self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
@@ -328,14 +329,14 @@ class Daemon:
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
             store_problem=self._journal.problem,
-            learned=business.learned,
+            learned=learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
             failed_moves=self._retries.left_alone(now),
             memory=self._memory,
             rearrangement=rearrangement_of(business.disruptions),
         )
-        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, catalogue)))
 
     def _keep(self, result: CycleResult) -> None:
         """Record a cycle. Where that fails (a full disk, say) work goes on, and people are told once."""

@@ -1,10 +1,9 @@
 """Machines that came for a pod, have room for it, and do not let it in.
 
-What is planned of a machine that is not there yet may be wrong: its labels and taints are what user data, kubelet and
-the cloud's controllers make of it. Then the pod waits on beside an empty machine, and everything speaks for another
-one: a pod of 10m that asks for a label as no machine has it had 14 bought in a minute. So a machine is given a while to
-lose the taints that it starts with, and nothing is bought meanwhile for those whom it was bought for. If it refuses
-them still, it was bought in vain, and nothing is bought for them for a pause that is twice as long each time.
+What is planned of a machine that is not there yet may be wrong: its labels are what user data, kubelet and the cloud's
+controllers make of it. Then the pod waits on beside an empty machine, and everything speaks for another one: a pod of
+10m that asks for a label as no machine has it had 14 bought in a minute. If an initialized machine refuses the pods it
+was launched for, nothing is launched for them for a pause that is twice as long each time.
 """
 
 from __future__ import annotations
@@ -28,19 +27,16 @@ from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
-SETTLES_S = 60.0
-"""So long after it is Ready a node may yet lose a taint: a network agent's takes some 20 s, a GPU driver's longer."""
+LEAST_PAUSE_S = 60.0
 MOST_CLAIMS = 20
 """So many machines on their way are followed for one owner, the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CameOf:
-    """What came of the machines that were bought for those who wait: of each owner, and which may yet let it in."""
+    """What came of the machines that were bought for those who wait, by owner."""
 
     awaited: Mapping[str, AwaitedMachine] = field(default_factory=dict)
-    settling: Mapping[str, str] = field(default_factory=dict)
-    """The node that has just come for an owner and does not let its pods in yet."""
 
 
 def came_of(context: PlanContext, placements: Placements) -> CameOf:
@@ -50,12 +46,12 @@ def came_of(context: PlanContext, placements: Placements) -> CameOf:
         return CameOf()
     judge = _Judge(context, placements, Owners(context.policy))
     awaited = {owner: kept for owner, each in before.items() if (kept := judge.judged(owner, each)) is not None}
-    return CameOf(awaited, judge.settling)
+    return CameOf(awaited)
 
 
 def leave_out(context: PlanContext, demands: Sequence[Demand], came: CameOf) -> list[UnplacedPod]:
-    """Take pods out of their demands that a machine has just come for, or came in vain; they are told so."""
-    told_of = {owner: text for owner, each in came.awaited.items() if (text := _in_words(owner, each, came, context))}
+    """Take pods out of their demands that a machine came for in vain; they are told so."""
+    told_of = {owner: text for owner, each in came.awaited.items() if (text := _in_words(each, context))}
     told: list[UnplacedPod] = []
     owner_of = Owners(context.policy).of
     for demand in demands if told_of else ():
@@ -87,10 +83,10 @@ def with_bought(
 def pause_s(awaited: AwaitedMachine, policy: Policy) -> float:
     """For how long nothing is bought after so many purchases in vain: 1, 2, 4 … minutes, half an hour at most.
 
-    Longer where `backoffInitial` is, but never less than machines are given to settle.
+    Longer where `backoffInitial` is.
     """
-    timeouts = policy.timeouts
-    return min(max(SETTLES_S, timeouts.backoff_initial_s) * 2.0 ** min(awaited.times - 1, 20), timeouts.backoff_max_s)
+    first_s, longest_s = max(LEAST_PAUSE_S, policy.timeouts.backoff_initial_s), policy.timeouts.backoff_max_s
+    return min(first_s * 2.0 ** min(awaited.times - 1, 20), longest_s)
 
 
 class Owners:
@@ -121,7 +117,6 @@ class _Judge:
     context: PlanContext
     placements: Placements
     owners: Owners
-    settling: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _claims(self) -> Mapping[str, NodeClaim]:
@@ -167,9 +162,7 @@ class _Judge:
             elif not any(pod.is_work for pod in there):  # else others were quicker, which says nothing of the machine
                 kept.append(claim)
                 found = None if claim in refused else self._refusal(left, row)
-                if found is not None and self._is_settling(claim):
-                    self.settling[owner] = self.context.simulated.sim.table.nodes[row].name
-                elif found is not None:
+                if found is not None:
                     refused.append(claim)
                     times, at, why = (times + (at < self.context.now or not times), self.context.now, found)
         refused = [claim for claim in refused if claim in kept]
@@ -180,10 +173,6 @@ class _Judge:
     def _row(self, claim: str) -> int | None:
         known = self._claims.get(claim)
         return self._rows.get(claim) if known is not None and known.state is ClaimState.READY else None
-
-    def _is_settling(self, claim: str) -> bool:
-        known = self._claims[claim]
-        return self.context.now - (known.ready_at or known.since) < SETTLES_S
 
     def _refusal(self, pod: Pod, row: int) -> str | None:
         """Why an open node with room refuses a pod; None: it does not, or is closed, or smaller than was planned."""
@@ -197,10 +186,8 @@ class _Judge:
         return ", ".join(sorted(sim.diagnose(cls, here)))
 
 
-def _in_words(owner: str, awaited: AwaitedMachine, came: CameOf, context: PlanContext) -> str:
+def _in_words(awaited: AwaitedMachine, context: PlanContext) -> str:
     """Why nothing is bought for an owner now; "": something is. The same in each plan, until something changes."""
-    if owner in came.settling:
-        return f"{came.settling[owner]} has just come for it, and does not let it in yet"
     pause = pause_s(awaited, context.policy)
     if not awaited.times or context.now >= awaited.at + pause:
         return ""
