@@ -223,11 +223,11 @@ def _on_machine_coming(
     claim, node = registered
     running = context.simulated.running.get(row, ())
     now = Registered(node, promised, sum((pod.requests for pod in running), NOTHING))
-    told = f": {in_words(still_awaited(claim, node, context.policy, context.snapshot.learned))}"
+    why = f"its machine is {in_words(still_awaited(claim, node, context.policy, context.snapshot.learned))}"
     return [
         _bind_or_hold(pod, node.name, context.snapshot, context.policy, costs)
         if pod.key in placed_at_first and now.take(pod)
-        else hold(pod.key, promised.name, HoldReason.MACHINE_COMING, told)
+        else Hold(pod.key, promised.name, HoldReason.MACHINE_COMING, why)
         for pod in pods
     ]
 

@@ -119,6 +119,8 @@ class SandboxCloud:
         """What nodes of machines ordered from now on bear beside what is asked for, as an image may have it."""
         self.taints_for_s: float | None = None
         """So long after it is Ready a node loses them; None: never."""
+        self.labels: dict[str, str] = {}
+        """What kubelets of machines ordered from now on write on their nodes, whatever is asked for."""
         self.startup_taints: tuple[Taint, ...] = ()
         """What agents take off nodes `taints_for_s` after they are Ready, whoever gave it; None: at once."""
         self.shows = Shows()
@@ -164,7 +166,7 @@ class SandboxCloud:
             is_ready=False,
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             uid=f"node-{instance.id}",
-            labels={**GIVEN_BY_KUBELETS, **node.labels},
+            labels={**GIVEN_BY_KUBELETS, **node.labels, **self.labels},
             taints=tuple(dict.fromkeys((*node.taints, *self.taints))),
             kubelet=self.kubelet,
         )
