@@ -124,7 +124,8 @@ def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
             return None
         found = ClusterNow(newest.snapshot.cluster, newest.at)
     told = recommended_of(found.status)
-    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status), recommended=told)
+    next_cycles, waiting = upcoming_of(found.status), registered_in(found.status)
+    return present_of(found.view, found.at, loaded.policy, sort, next_cycles, recommended=told, registered=waiting)
 
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:
@@ -132,6 +133,13 @@ def upcoming_of(status: str) -> Mapping[Stage, float]:
     with suppress(yaml.YAMLError, AttributeError, TypeError, ValueError):
         told = yaml.safe_load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
+    return {}
+
+
+def registered_in(status: str) -> Mapping[str, str]:
+    """What nodes wait for that are not initialized, as the daemon that leads has published it."""
+    with suppress(yaml.YAMLError, AttributeError, TypeError, ValueError):
+        return {str(node): str(why) for node, why in yaml.safe_load(status).get("notInitialized", {}).items()}
     return {}
 
 

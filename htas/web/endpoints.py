@@ -24,6 +24,7 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.initialization import registered_nodes
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
@@ -98,7 +99,10 @@ def _missing() -> Iterator[None]:
 def _top(seat: Seat, picture: Picture, asked: ApiRequest) -> PresentCluster:
     said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
     view, sort = picture.snapshot.cluster, asked.query.sort
-    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, picture.on)
+    waiting = registered_nodes(picture.snapshot, picture.policy)
+    return present_of(
+        view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, picture.on, waiting
+    )
 
 
 def _nodes(_: Seat, picture: Picture, asked: ApiRequest) -> NodePage:

@@ -20,6 +20,7 @@ from htas.model.nodes import DRAINING_TAINT, ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import CPU, EPHEMERAL, MEMORY, PODS, Resources
+from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.offered import AS_GOOD_AS_NONE
 
 OF_CONDITIONS = frozenset(
@@ -120,6 +121,17 @@ class Registered:
         return holds
 
 
+def registered_nodes(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, str]:
+    """Nodes that are Ready and not initialized yet, by name, and what each waits for, in words."""
+    claims = {claim.id: claim for claim in snapshot.claims if claim.is_coming}
+    nodes = snapshot.cluster.nodes if claims else ()
+    return {
+        node.name: in_words(still_awaited(claims[node.claim], node, policy, snapshot.learned))
+        for node in nodes
+        if node.is_ready and node.claim in claims
+    }
+
+
 def in_words(awaited: Iterable[str]) -> str:
     """What a registered machine waits for: `registered, waiting for nvidia.com/gpu`."""
-    return f"registered, waiting for {', '.join(awaited)}"
+    return f"registered, waiting for {', '.join(awaited) or 'its journal entry'}"
