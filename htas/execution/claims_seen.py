@@ -25,7 +25,7 @@ def claims_seen(
     come. Any other one counts as initialized.
     """
     ours = [node for node in nodes if node.cluster == policy.cluster and node.claim is not None]
-    claims = {node.claim: _initialized(_of_node(node), node, policy, now) for node in ours}
+    claims = {node.claim or "": _initialized(_of_node(node), node, policy, now) for node in ours}
     for instance in instances:
         state = instance.state.of_its_claim
         if instance.cluster != policy.cluster or instance.claim is None or state is None:
