@@ -87,6 +87,22 @@ def empty_groups_of(loaded: Loaded) -> list[str]:
     return empty_groups(found.view.nodes, loaded.policy) if found is not None else []
 
 
+def orphans_of(loaded: Loaded, live: bool) -> list[str]:
+    """Machines of ours that the configuration has no place for: by the journal, and `live` by cluster and cloud."""
+    if loaded.sandbox is not None:
+        return []
+    from htas.daemon.recorded_orphans import orphans_recorded
+
+    try:
+        if not live:
+            return [each.says for each in orphans_recorded(loaded)]
+        from htas.daemon.orphans import orphans_now  # the adapters of cluster and cloud
+
+        return [each.says for each in orphans_now(loaded)]
+    except HTASError as error:
+        return [f"whether there are orphans is not known: {error}"]
+
+
 def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     """What the user data lacks and, `live`, the cloud of what is configured; only a real cloud lacks anything."""
     if loaded.settings.provider.openstack is None:

@@ -170,6 +170,17 @@ class LimitsSetting(Section):
         return Limits(self.max_nodes, self.max_cpu, self.max_memory, self.max_price_per_hour)
 
 
+class ClusterLimitsSetting(LimitsSetting):
+    """Upper bounds over all groups, and on launches."""
+
+    max_launches_per_pod: Count = Field(
+        default=3,
+        ge=1,
+        description="Machines launched for a pod within an hour while none of them runs it, or another pod of its "
+        "owner; then it waits. 3.",
+    )
+
+
 OF_WHAT_IS_BOUGHT = (
     "flavours",
     "min_nodes",

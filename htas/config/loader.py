@@ -149,6 +149,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,
         value=settings.value.model(),
+        max_launches_per_pod=settings.limits.max_launches_per_pod,
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
         max_rental_lengthening=settings.max_rental_lengthening,

@@ -25,6 +25,7 @@ from htas.config.openstack import OpenStackSetting
 from htas.daemon.migration_wiring import moves_by_method
 from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
+from htas.execution.identity import identify
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.offered import capped_view
@@ -179,6 +180,7 @@ class KubernetesWorld(KubernetesBase):
         self.supply.look()
         view, provider = self.cluster.live.view(), self.supply.provider
         instances, now, policy = tuple(provider.instances()), self.clock.now(), self._loaded.policy
+        view = identify(view.nodes, (), instances, policy.cluster).applied(view)
         claims = claims_seen(view.nodes, instances, policy, now)
         return ClusterSnapshot(
             taken_at=now,

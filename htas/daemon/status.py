@@ -113,6 +113,7 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
             for each in snapshot.backoffs[:MOST]
         },
         "problems": problems[:MOST],
+        **_orphans(result),
     }
 
 
@@ -122,6 +123,15 @@ def _offered(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, str]:
     flavours = ((each, learned.get(each.name)) for each in policy.catalogue.flavours)
     found = {each.name: shortfall(offered, each.allocatable) for each, offered in flavours if offered is not None}
     return {name: text for name, text in found.items() if text}
+
+
+def _orphans(result: CycleResult) -> dict[str, Any]:
+    """Machines that the configuration has no place for; nothing where there are none."""
+    found = result.snapshot.orphans
+    if not found:
+        return {}
+    counts = Counter(each.reason.value for each in found)
+    return {"orphans": {"machines": dict(sorted(counts.items())), "first": [each.says for each in found[:MOST]]}}
 
 
 def _nodes(result: CycleResult) -> dict[str, dict[str, int]]:

@@ -11,10 +11,12 @@ import msgspec
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
+from htas.execution.deletion_gate import DeletionGate
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
+from htas.model.reasons import OutcomeReason
 from htas.model.record import Bill
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
@@ -37,6 +39,7 @@ class Orders:
     ports: Ports
     policy: Policy
     backoffs: Backoffs
+    gate: DeletionGate
 
     def delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         try:
@@ -46,14 +49,23 @@ class Orders:
 
     def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
-            with suppress(NotFoundError):
-                self.ports.provider.delete(instance_id)
+            held = self._delete(instance_id, claim.id, claim.node)
+            if held is not None:
+                return _not_deleted(claim.id, held)
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
         self.close_bill(claim)
         reached("release.recorded")
         return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
+
+    def _delete(self, instance_id: str, claim: str, node: str | None) -> str | None:
+        """Delete a machine: the one place where that is done. What runs on it if it is not deleted for that."""
+        held = self.gate.why_not(instance_id, claim, node)
+        if held is None:
+            with suppress(NotFoundError):
+                self.ports.provider.delete(instance_id)
+        return held
 
     def order(self, claim: NodeClaim) -> Outcome:
         try:
@@ -99,9 +111,11 @@ class Orders:
 
     def delete_double(self, instance: Instance) -> Outcome:
         try:
-            self.ports.provider.delete(instance.id)
+            held = self._delete(instance.id, instance.claim or "", None)
         except HTASError as error:
             return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+        if held is not None:
+            return _not_deleted(instance.id, held)
         return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
@@ -120,3 +134,8 @@ class Orders:
         self.ports.store.put_claim(
             in_state(claim, ClaimStep(ClaimState.FAILED, message=message), self.ports.clock.now())
         )
+
+
+def _not_deleted(subject: str, held: str) -> Outcome:
+    what = f"not deleted: {held}; tried again once it has left"
+    return Outcome(Action.RELEASE, subject, OutcomeStatus.FAILED, what, OutcomeReason.PODS_RUN)

@@ -20,8 +20,9 @@ import msgspec
 from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor
+from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
-from htas.execution.ports import Ports, observed
+from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
@@ -51,6 +52,7 @@ class RearrangementExecutor:
     moves: MovesSeen
     evictor: Evictor
     retries: Retries
+    machines: Machines
 
     def begin(self, found: Proposal, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
@@ -74,7 +76,7 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.machines.observed()
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return _goes_on_next(error)
@@ -93,7 +95,7 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.machines.observed()
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]

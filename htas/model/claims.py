@@ -73,6 +73,8 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     leaving_since: float | None = None
     replaces: tuple[str, ...] = ()
     """Nodes that are to be emptied once it is Ready: it was bought to replace them."""
+    launched_for: tuple[str, ...] = ()
+    """Marks of the owners whose pods it was launched for: what is remembered of launches survives a crash by them."""
     version: int = 0
     rented_at: float | None = None
     """When the cloud began to charge for it, as its bill has it; None: it was not told."""

@@ -223,6 +223,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     """How long a machine may be missing from the cloud's list, which lags behind, before it is taken for gone."""
     release_s: float = 300.0
     """How long a machine may take to go before its end is asked for again."""
+    unused_s: float = 600.0
+    """How long room is kept for pods of another scheduler that does not bind them."""
     backoff_initial_s: float = 20.0
     """Of a flavour: with two of five orders refused, 12 % less is paid than with 1 min (docs/benchmarks.md, scarce)."""
     backoff_max_s: float = 1800.0
@@ -353,6 +355,9 @@ class Policy(msgspec.Struct, frozen=True):
     None: wherever there is room."""
     moves_instead_of_buying: bool = True
     """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
+    max_launches_per_pod: int = 3
+    """So many machines are launched for a pod within an hour; then it waits. Machines that pods of its owner have come
+    to run on do not count for the owner's other pods."""
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""
     approval: Approval | None = None

@@ -21,10 +21,11 @@ from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buyin
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
-from htas.planning.provision.not_let_in import CameOf, came_of, leave_out
+from htas.planning.provision.launch_limits import limit_launches
 from htas.planning.provision.offers import Offer, offers_of
 from htas.planning.provision.refusing import refused_by_all
 from htas.planning.provision.scale_up import ScaleUp, buy
+from htas.planning.provision.unused_launches import LaunchesSoFar, launches_so_far
 from htas.planning.rental.lengthening import Lengthening
 
 
@@ -40,8 +41,8 @@ class Scheduled:
     """Somebody waits whom a node or a machine on offer would take."""
     room: MadeRoom | None = None
     """What is moved instead of buying more."""
-    came: CameOf = field(default_factory=CameOf)
-    """What came of the machines that were bought for those who wait."""
+    launches: LaunchesSoFar = field(default_factory=LaunchesSoFar)
+    """What became of earlier launches."""
 
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
@@ -96,26 +97,26 @@ class _Scheduling:
         """Machines bought for what found no room."""
         placements = pods_by_row(self.sim.assignments())
         placed = {pod.key for pods in placements.values() for pod in pods}
-        came = came_of(self.context, placements)
-        paused = leave_out(self.context, demands, came)
+        so_far = launches_so_far(self.context, placements)
+        demands, held_back = limit_launches(self.context, demands, so_far)
         work_is_waiting = _is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
-            scale_up = self._buy(demands, paused)
+            scale_up = self._buy(demands, held_back)
             room = self._room_made(scale_up)
             if room is None:
                 branch.commit()
-                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, came=came)
+                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, launches=so_far)
         with self.sim.fork() as branch:
-            less = self._less_bought(_copies(copies), room, paused)
+            less = self._less_bought(_copies(copies), room, held_back)
             if _price(less) + room.nanos_per_hour <= _price(scale_up):
                 branch.commit()
-                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, came)
-        return Scheduled(self._buy(copies, paused), Preemptions(), placed, work_is_waiting, came=came)
+                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, so_far)
+        return Scheduled(self._buy(copies, held_back), Preemptions(), placed, work_is_waiting, launches=so_far)
 
-    def _buy(self, demands: Sequence[Demand], paused: Sequence[UnplacedPod]) -> ScaleUp:
+    def _buy(self, demands: Sequence[Demand], held_back: Sequence[UnplacedPod]) -> ScaleUp:
         scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
-        scale_up.unplaced += paused
+        scale_up.unplaced += held_back
         return scale_up
 
     def _room_made(self, scale_up: ScaleUp) -> MadeRoom | None:
@@ -125,20 +126,20 @@ class _Scheduling:
         rentals = self.lengthening.rentals if self.lengthening is not None else None
         return instead_of_buying(self.context, scale_up.bought, rentals)
 
-    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, paused: Sequence[UnplacedPod]) -> ScaleUp:
+    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, held_back: Sequence[UnplacedPod]) -> ScaleUp:
         """What is bought for the others once room is made for some."""
         seated = {pod.key for pod in room.seated}
         for demand in demands:
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
         self.sim.keep_room(*room.way.arrivals())
-        return self._buy(demands, paused)
+        return self._buy(demands, held_back)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
-            copies = _copies(demands)
-            came = came_of(self.context, pods_by_row(self.sim.assignments()))
-            return self._buy(copies, leave_out(self.context, copies, came)).unplaced
+            so_far = launches_so_far(self.context, pods_by_row(self.sim.assignments()))
+            copies, held_back = limit_launches(self.context, _copies(demands), so_far)
+            return self._buy(copies, held_back).unplaced
 
 
 def _price(scale_up: ScaleUp) -> int:
@@ -163,7 +164,7 @@ def _is_satisfiable(context: PlanContext, demands: Sequence[Demand]) -> bool:
     sim = context.simulated.sim
     if any(_would_take_with_room(sim, demand.cls).any() for demand in demands):
         return True
-    bought_for = [demand for demand in demands if demand.count]  # others have had a machine come in vain
+    bought_for = [demand for demand in demands if demand.count]  # nothing is launched for the others now
     if not bought_for:
         return False
     offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])

@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.holds import Hold, HoldReason, hold
+from htas.model.launches import Launches
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
@@ -16,6 +17,7 @@ from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot, RoomMade
+from htas.planning.cluster.declined import declined_after, told_declined
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.initialization import Registered, in_words, still_awaited
 from htas.planning.cluster.simulation import Placements
@@ -28,8 +30,8 @@ from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.place.deletion_costs import DeletionCosts
-from htas.planning.provision.not_let_in import with_bought
 from htas.planning.provision.purchase import BoughtMachine
+from htas.planning.provision.unused_launches import with_launched
 from htas.planning.schedule import Scheduled
 
 
@@ -72,14 +74,26 @@ def write_plan(
             put_off=_put_off(context, promised),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
-            awaited=with_bought(
-                scheduled.came,
-                [(item.claim, pods) for item, pods in filled],
-                simulated.waiting,
-                context.policy,
-            ),
+            launches=_launches(context, scheduled, filled, given),
         ),
     )
+
+
+def _launches(
+    context: PlanContext,
+    scheduled: Scheduled,
+    filled: Sequence[tuple[BoughtMachine, Sequence[Pod]]],
+    given: Sequence[Bind | Hold],
+) -> Launches:
+    """What is remembered of launches, and of room that other schedulers do not use."""
+    simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
+    launched = [(item.claim, item.offer.flavour.name, pods) for item, pods in filled]
+    record = with_launched(scheduled.launches.record, launched, context)
+    others = [pod for pod in simulated.waiting if pod.scheduler != policy.scheduler_name]
+    with_room = {each.pod for each in given if isinstance(each, Hold) and each.reason is HoldReason.OTHER_SCHEDULER}
+    waiting = (*others, *simulated.declined)
+    declined = declined_after(waiting, with_room, snapshot, policy, context.now)
+    return msgspec.structs.replace(record, declined=declined)
 
 
 def _room_made(context: PlanContext, scheduled: Scheduled) -> dict[str, RoomMade]:
@@ -99,6 +113,7 @@ def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedP
     unplaced = [
         *preemptions.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in simulated.gated),
+        *told_declined(simulated.declined, context.snapshot, context.policy),
         *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in simulated.surplus),
         *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in simulated.withheld),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),

@@ -16,6 +16,7 @@ from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.daemon_sets import DaemonSets, kind_of
 from htas.adapters.kubernetes.errors import Fault, Faults
+from htas.adapters.kubernetes.go_durations import go_duration_s
 from htas.adapters.kubernetes.obstacles import indispensable, obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
@@ -26,6 +27,7 @@ from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     MAY_MIGRATE,
     RUNTIME,
+    SCALE_UP_DELAY,
     SHARED_VOLUMES,
     TWIN_OF,
     WORKLOAD,
@@ -174,7 +176,20 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         gang=_gang(labels, annotations),
         deletion_cost=stated_cost(annotations),
         prefers_apart=_prefers_apart(spec),
+        launch_delay_s=_launch_delay_s(annotations, doubts),
     )
+
+
+def _launch_delay_s(annotations: Mapping[str, str], doubts: Faults) -> float:
+    """How old the pod is before a machine is launched for it; no delay where what it says is no duration."""
+    stated = annotations.get(SCALE_UP_DELAY)
+    if stated is None:
+        return 0.0
+    seconds = go_duration_s(stated)
+    if seconds is None:
+        what = f"{stated[:64]!r} is not a duration such as 30s, 5m or 1h30m: there is no delay"
+        doubts.append(Fault(f"metadata.annotations[{SCALE_UP_DELAY}]", what))
+    return seconds or 0.0
 
 
 def _prefers_apart(spec: wire.PodSpec) -> bool:

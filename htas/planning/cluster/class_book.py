@@ -15,6 +15,7 @@ from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.lending import Borrowing
+from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.run_length import run_length_s
 
 _T = TypeVar("_T")
@@ -40,10 +41,13 @@ class _Interner:
 class ClassBook:
     """Sorts pods into classes."""
 
-    def __init__(self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts) -> None:
+    def __init__(
+        self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts, apart: OwnersApart | None = None
+    ) -> None:
         self._policy = policy
         self._axis = axis
         self._counts = counts
+        self._apart = apart or None
         self._requests = _Interner()
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
@@ -88,7 +92,7 @@ class ClassBook:
         so that no other object takes their place. Not where selectors look at labels, where scores count, or where
         annotations may decide.
         """
-        if self._counts.watches or self._is_scoring or pod.disruption:
+        if self._counts.watches or self._is_scoring or self._apart or pod.disruption:
             return self._by_value(pod)
         parts = id(pod.requests), id(pod.constraints)
         shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
@@ -119,6 +123,7 @@ class ClassBook:
             repelled_by,
             assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
+            apart := self._apart.of(pod) if self._apart is not None else "",
         )
         found = self._classes.get(key)
         if found is None:
@@ -148,6 +153,7 @@ class ClassBook:
                 ),
                 borrows_up_to=borrows_up_to,
                 assumed=assumed,
+                owner_apart=apart,
             )
         return found
 

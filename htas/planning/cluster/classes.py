@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,6 +108,10 @@ class PodClass:
     pods: list[Pod] = field(default_factory=list)
     borrows_up_to: int = 0
     """What a node may cost an hour on which batch work may be given room that services leave (`lending.py`)."""
+    owner_apart: str = ""
+    """The mark of their owner, where launches for it were unused of late; empty: it does not matter whose they are."""
+    pauses: Mapping[str, str] = field(default_factory=dict)
+    """Flavours that are not launched for these pods now, each with the reason."""
     assumed: tuple[int, int] = (0, 0)
     """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 

@@ -46,6 +46,7 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
+        self._launches = memory.launches.open
         self._found_as_meant = self._found_by_moving = False
 
     def place(self) -> list[Demand]:
@@ -117,7 +118,7 @@ class SchedulingQueue:
             for cls, has_hope in with_hope(sim, classes):
                 promises.keep_no_later(cls, counts)
                 left = len(cls.pods) - counts.get(id(cls), 0)
-                left -= self._placer.place(sim, cls, left) if left and has_hope else 0
+                left -= self._place(cls, left) if left and has_hope else 0
                 if left:
                     demands.append(Demand(cls, left))
             if preempt is not None and demands and demands[-1].cls.priority == priority:
@@ -135,8 +136,18 @@ class SchedulingQueue:
         """
         for demand in demands:
             if self._placer.has_turned_away(demand.cls):
-                demand.count -= self._placer.place(self._opening.sim, demand.cls, demand.count)
+                demand.count -= self._place(demand.cls, demand.count)
         return [demand for demand in demands if demand.count]
+
+    def _place(self, cls: PodClass, count: int) -> int:
+        """How many of so many pods found room; not on what comes for others, where launches for them were unused."""
+        sim = self._opening.sim
+        if not cls.owner_apart:
+            return self._placer.place(sim, cls, count)
+        own = {claim for claim, launch in self._launches.items() if cls.owner_apart in launch.owners}
+        nodes, coming = sim.table.nodes, self._opening.coming
+        with sim.closed([row for row, node in enumerate(nodes) if node.name in coming and node.claim not in own]):
+            return self._placer.place(sim, cls, count)
 
     def _placed_as_meant(self, meant_for: Mapping[str, str]) -> dict[int, int]:
         """How many of each class (by its id) were placed on their own machines."""

@@ -58,6 +58,10 @@ class Offer:
 
     def would_take(self, cls: PodClass) -> bool:
         """Whether a machine of this offer is for pods of a class, room and other pods' wishes aside."""
+        return self.flavour.name not in cls.pauses and self.admits(cls)
+
+    def admits(self, cls: PodClass) -> bool:
+        """`would_take`, whatever became of earlier launches of its flavour."""
         return self.takes[cls.static_key] and (cls.is_ours or self.group.workload.takes(cls.kind))
 
     def could_hold(self, cls: PodClass) -> bool:

@@ -107,6 +107,8 @@ def judge(
     """A candidate, or the reason why the node stays. One that is replaced goes however well it is used."""
     policy = question.policy
     group = policy.group(node.group)
+    if group is None and is_empty(pods, question.now):  # its group is removed: nothing but emptiness has it deleted
+        group = NodeGroup(node.group or "")
     if node.cluster != policy.cluster or group is None or claim is None:
         return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
     candidate = candidate_of(node, pods, group, claim, question)
@@ -150,7 +152,7 @@ def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
         return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
     if policy.group(node.group) is None:
-        return f"its node group {node.group or '(none)'} is not in the configuration"
+        return f"its node group {node.group or '(none)'} is not in the configuration: it is deleted once it is empty"
     return f"no claim {node.claim or '(no label)'} is known for it"
 
 
