@@ -233,12 +233,13 @@ def _on_machine_coming(
 ) -> list[Bind | Hold]:
     """Pods wait for their machine, but for those that its registered node can run as it is."""
     promised = context.simulated.sim.table.nodes[row]
-    if registered is None:
+    awaited = still_awaited(*registered, context.policy, context.snapshot.learned) if registered is not None else ()
+    if registered is None or not awaited:
         return [hold(pod.key, promised.name, HoldReason.MACHINE_COMING) for pod in pods]
-    claim, node = registered
+    _, node = registered
     running = context.simulated.running.get(row, ())
     now = Registered(node, promised, sum((pod.requests for pod in running), NOTHING))
-    why = f"its machine is {in_words(still_awaited(claim, node, context.policy, context.snapshot.learned))}"
+    why = f"its machine is {in_words(awaited)}"
     return [
         _bind_or_hold(pod, node.name, context.snapshot, context.policy, costs)
         if pod.key in placed_at_first and now.take(pod)

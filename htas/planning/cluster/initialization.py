@@ -126,12 +126,14 @@ def registered_nodes(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, str
     claims = {claim.id: claim for claim in snapshot.claims if claim.is_coming}
     nodes = snapshot.cluster.nodes if claims else ()
     return {
-        node.name: in_words(still_awaited(claims[node.claim], node, policy, snapshot.learned))
+        node.name: in_words(awaited)
         for node in nodes
-        if node.is_ready and node.claim in claims
+        if node.is_ready
+        and node.claim in claims
+        and (awaited := still_awaited(claims[node.claim], node, policy, snapshot.learned))
     }
 
 
 def in_words(awaited: Iterable[str]) -> str:
     """What a registered machine waits for: `registered, waiting for nvidia.com/gpu`."""
-    return f"registered, waiting for {', '.join(awaited) or 'its journal entry'}"
+    return f"registered, waiting for {', '.join(awaited)}"
