@@ -60,7 +60,7 @@ class Unplaced(Reason):
     )
     NOT_LET_IN = (
         "NotLetIn",
-        "A node was launched for it a moment ago and does not admit it yet.",
+        "Of an earlier htas: a node was launched for it a moment ago and did not admit it yet.",
         "Time; or the labels and taints that nodes really get, under nodeGroups.",
     )
     TOO_MANY_LAUNCHES = (
