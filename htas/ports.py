@@ -15,7 +15,7 @@ import msgspec
 from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.disruptions import Disruption
-from htas.model.flavours import Flavour
+from htas.model.flavours import Flavour, Learned
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
@@ -23,7 +23,6 @@ from htas.model.nodes import Node
 from htas.model.notices import Notice
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
-from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 
 Queued = TypeVar("Queued", bound=Disruption)
@@ -350,11 +349,11 @@ class StorePort(Protocol):
         """
         ...
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         """What each flavour was seen to offer."""
         ...
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None: ...
+    def put_learned(self, flavour: str, allocatable: Learned) -> None: ...
 
     def add_profile(self, rows: Iterable[ProfileRow]) -> None: ...
 

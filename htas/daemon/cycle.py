@@ -45,6 +45,7 @@ from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.planner import Planner, plan
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
@@ -333,12 +334,14 @@ class Daemon:
         view = self._machines.observed(cloud.instances, business.claims)
         strangers = self._machines.strangers(cloud.instances)
         claims = tuple(claim for claim in business.claims if claim.instance not in strangers)
+        catalogue = self.policy.catalogue
+        learned = valid(business.learned, catalogue)
         view = msgspec.structs.replace(
-            view,
+            capped_view(view, claims, catalogue),
             pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
         if self._journal.problem:
-            claims = ready_by_now(claims, view.nodes, self.policy.cluster)
+            claims = ready_by_now(claims, view.nodes, self.policy, learned)
         self._expectations.settle(view.pods, now)
         self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
@@ -355,7 +358,7 @@ class Daemon:
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
             store_problem=self._journal.problem,
-            learned=business.learned,
+            learned=learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
             failed_moves=self._retries.left_alone(now),
@@ -363,7 +366,7 @@ class Daemon:
             rearrangement=rearrangement_of(business.disruptions),
             orphans=orphans(view.nodes, business.claims, cloud.instances, self.policy),
         )
-        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, catalogue)))
 
     def _keep(self, result: CycleResult) -> None:
         """Record a cycle. Where that fails (a full disk, say) work goes on, and people are told once."""

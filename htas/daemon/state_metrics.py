@@ -17,8 +17,11 @@ from htas.model.nodes import Node
 from htas.model.orphans import OrphanReason
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
+from htas.model.resources import PODS
 from htas.model.savings import Savings
-from htas.model.snapshot import ClusterView
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.initialization import registered_nodes
+from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.solvers.edge.search import edge_ratios, node_fragmentation, service_qualities
@@ -59,6 +62,7 @@ class StateCollector(Collector):
             yield from _recommended(result.savings, result.plan.cost.currency)
         if self.policy is not None:
             yield from _limits(self.policy())
+            yield from _initialized(result.snapshot, self.policy())
             yield from _edge(result.snapshot.cluster, self.policy())
             yield from _pinned(result, self.policy())
         if self.awaits is not None:
@@ -143,6 +147,23 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     what = "Launches within the last hour that none of their pods came to use, by owner of the pods."
     yield GaugeMetricFamily("htas_unused_launches", what, value=float(sum(len(each.launched_at) for each in unused)))
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
+
+
+def _initialized(snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Metric]:
+    waiting = registered_nodes(snapshot, policy)
+    groups = ((node.group or NO_GROUP,) for node in snapshot.cluster.nodes if node.name in waiting)
+    what = "Ready nodes that lack a device or bear a start-up taint."
+    yield _counted("htas_nodes_not_initialized", what, ["group"], groups)
+    learned = learned_allocatable(snapshot, policy.catalogue)
+    shares = [
+        ((each.name, name), learned[each.name].amount(name) / amount)
+        for each in policy.catalogue.flavours
+        if each.name in learned
+        for name, amount in each.allocatable.amounts().items()
+        if amount and name != PODS
+    ]
+    what = "What machines of a flavour offer as a share of what the price file says, where it was learned."
+    yield _gauge("htas_flavour_offered_ratio", what, ["flavour", "resource"], shares)
 
 
 def _state(node: Node) -> str:

@@ -102,6 +102,7 @@ class EventRecorder:
     def _of_outcomes(
         self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
     ) -> Iterator[News]:
+        yield from _of_initialization(outcomes, snapshot)
         nodes = {node.name: node for node in snapshot.cluster.nodes}
         emptied: set[str | None] = {drain.node for drain in snapshot.drains}
         for outcome in outcomes:
@@ -129,6 +130,14 @@ class EventRecorder:
                 case _ if is_done:
                     is_near = plan.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
                     yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot, plan)
+
+
+def _of_initialization(outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> Iterator[News]:
+    """Machines that were not initialized in time, reported at their nodes."""
+    late = {outcome.subject: outcome.message for outcome in outcomes if outcome.action is Action.INITIALIZE}
+    for node in snapshot.cluster.nodes if late else ():
+        if node.claim in late:
+            yield News("Node", node.name, OutcomeReason.NOT_INITIALIZED, late[node.claim], node.uid, True)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:

@@ -79,6 +79,7 @@ class Orders:
             self._fail(claim, why)
             return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, why)
         node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
+        node = msgspec.structs.replace(node, taints=tuple(dict.fromkeys((*node.taints, *group.startup_taints))))
         try:
             instance = self.ports.provider.create(claim, flavour, node)
         except TransientError as error:

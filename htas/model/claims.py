@@ -24,8 +24,9 @@ class ClaimState(StrEnum):
     ACTIVE = "Active"
     """The machine runs; its node has not registered."""
     REGISTERED = "Registered"
-    """The node exists but is not Ready."""
+    """The node exists but is not initialized: it is not Ready, bears a start-up taint, or lacks a device."""
     READY = "Ready"
+    """Initialized: the node was Ready with all that its flavour promises. What it loses later is no part of this."""
     DRAINING = "Draining"
     RELEASED = "Released"
     """The machine is gone. Final."""
@@ -48,7 +49,7 @@ TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
 """Which state may follow which. States may be skipped: a daemon that slept sees the last one only."""
 
 COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED})
-"""Claims that count as capacity although no Ready node stands behind them yet."""
+"""Claims that count as capacity although no initialized node stands behind them yet."""
 
 
 class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,7 +80,11 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     rented_at: float | None = None
     """When the cloud began to charge for it, as its bill has it; None: it was not told."""
     ready_at: float | None = None
-    """When its node was first Ready; of a machine that was adopted, when it was found."""
+    """When its node was initialized; of a machine that was adopted long after its start, when it was found."""
+    node_ready_at: float | None = None
+    """When its node was first Ready: `timeouts.initialization` runs from then."""
+    is_adopted: bool = False
+    """The journal did not know it. It never fails for what its node lacks."""
     ordered: str = ""
     """The flavour that was ordered, where its machine has another; empty: it has what was ordered."""
     cap: Cap | None = None

@@ -116,7 +116,7 @@ def _clean(
     scale_up, work_is_waiting = scheduled.scale_up, scheduled.work_is_waiting
     names = simulated.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
-    needed |= scale_up.kept | edge_moves.needed | {*scheduled.launches.settling.values()}
+    needed |= scale_up.kept | edge_moves.needed
     if scheduled.room is not None:
         needed |= scheduled.room.way.nodes(simulated.sim)
     if simulated.rearrangement is not None:

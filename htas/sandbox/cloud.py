@@ -15,7 +15,7 @@ from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim, Usag
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, Node
-from htas.model.resources import NOTHING
+from htas.model.resources import NOTHING, Resources
 from htas.ports import CapacityError, NotFoundError, TransientError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cluster import SandboxCluster
@@ -41,6 +41,23 @@ class Boot(StrEnum):
     REGISTERS_LATE = "registers late"
     REGISTERS_BARE = "registers bare"
     """Its kubelet gives the node none of the labels and taints it was meant to have."""
+
+
+class Shows(msgspec.Struct, frozen=True):
+    """What a machine's node shows of it: a share of its flavour's cores and memory, and its devices after a while.
+
+    A share above 1: the kubelet lies. `devices_after_s` counts from when the node is Ready; None: they never come.
+    """
+
+    share: float = 1.0
+    devices_after_s: float | None = 0.0
+
+    def offered(self, flavour: Flavour) -> Resources:
+        """What the node offers in the end."""
+        whole = flavour.allocatable
+        cpu_m, memory = int(whole.cpu_m * self.share), int(whole.memory_bytes * self.share)
+        devices = () if self.devices_after_s is None else whole.extended
+        return msgspec.structs.replace(whole, cpu_m=cpu_m, memory_bytes=memory, extended=devices)
 
 
 class Chances(msgspec.Struct, frozen=True):
@@ -109,6 +126,15 @@ class SandboxCloud:
         """Machines are charged for from when they are active, as by Nova's usage; else from when they are accepted."""
         self.tells_usage = True
         """Whether it says what it charged for."""
+        self.labels: dict[str, str] = {}
+        """What kubelets of machines ordered from now on write on their nodes, whatever is asked for."""
+        self.startup_taints: tuple[Taint, ...] = ()
+        """What agents take off nodes `taints_for_s` after they are Ready, whoever gave it; None: at once."""
+        self.shows = Shows()
+        """What nodes of machines ordered from now on show; those of `arranged` show something else."""
+        self.arranged: deque[Shows] = deque()
+        self._offered: dict[str, tuple[float | None, Resources]] = {}
+        """By machine, so long after it is Ready its node offers this."""
         self.kubelet = ""
         """The version that nodes of machines ordered from now on tell, as an image has it; empty: they tell none."""
 
@@ -144,16 +170,23 @@ class SandboxCloud:
         )
         node = msgspec.structs.replace(
             node,
-            allocatable=flavour.allocatable,
+            allocatable=self._first_shown(instance.id, flavour),
             is_ready=False,
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             uid=f"node-{instance.id}",
-            labels={**GIVEN_BY_KUBELETS, **node.labels},
-            taints=(*node.taints, *self.taints),
+            labels={**GIVEN_BY_KUBELETS, **node.labels, **self.labels},
+            taints=tuple(dict.fromkeys((*node.taints, *self.taints))),
             kubelet=self.kubelet,
         )
         self._let(instance, flavour, node)
         return self._instances[instance.id]
+
+    def _first_shown(self, instance_id: str, flavour: Flavour) -> Resources:
+        """What a node offers as it registers; its devices may come later."""
+        shows = self.arranged.popleft() if self.arranged else self.shows
+        offered = shows.offered(flavour)
+        self._offered[instance_id] = shows.devices_after_s, offered
+        return offered if shows.devices_after_s == 0 else msgspec.structs.replace(offered, extended=())
 
     def _let(self, instance: Instance, flavour: Flavour, node: Node) -> None:
         """The machine is there, with the node it is or becomes, and is paid for since it was made."""
@@ -376,8 +409,12 @@ class SandboxCloud:
         instance = self._instances.get(instance_id)
         if instance is not None and instance.state is InstanceState.ACTIVE:
             self._cluster.set_ready(node, True)
-            if self.taints_for_s is not None:
-                self._queue.after(self.taints_for_s, partial(self._cluster.take_off, node, self.taints))
+            passing = (*self.startup_taints, *(self.taints if self.taints_for_s is not None else ()))
+            if passing:
+                self._queue.after(self.taints_for_s or 0.0, partial(self._cluster.take_off, node, passing))
+            after_s, offered = self._offered.get(instance_id, (None, NOTHING))
+            if after_s:
+                self._queue.after(after_s, partial(self._cluster.set_offered, node, offered))
 
     def _gone(self, instance_id: str) -> None:
         self._instances.pop(instance_id, None)

@@ -104,6 +104,13 @@ class SandboxCluster(PodLife):
             left = tuple(taint for taint in known.taints if taint not in taints)
             self._set_node(msgspec.structs.replace(known, taints=left))
 
+    def set_offered(self, node: str, offered: Resources) -> None:
+        """A kubelet reports other amounts, as after a device plugin has registered."""
+        known = self._nodes.get(node)
+        if known is not None:
+            self._set_node(msgspec.structs.replace(known, allocatable=offered))
+            self._note_change()
+
     def disown_node(self, node: str) -> None:
         self.faults.strike("disown_node")
         known = self._nodes.get(node)

@@ -141,7 +141,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
             daemons=None if view.daemons is None else (*view.daemons, *_templates(pods, view.daemons)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
-        learned=offered_by(workers),
+        learned=offered_by(workers, adopting.catalogue),
         models=with_driver_labels(present, view.volumes),
         memory=Memory.of_long_ago(view.nodes, now),
         expects_more=False,

@@ -20,6 +20,7 @@ from htas.model.nodes import (
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
+from htas.planning.cluster.machines import offers_what_it_promised
 from htas.planning.cluster.zones import zones_of
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
@@ -120,12 +121,14 @@ def _shared_taints(nodes: Sequence[Node]) -> list[Taint]:
     )
 
 
-def offered_by(workers: Iterable[Node]) -> dict[str, Resources]:
-    """What the first Ready node of each flavour, by name, offers to pods."""
+def offered_by(workers: Iterable[Node], catalogue: Catalogue) -> dict[str, Resources]:
+    """What the first Ready node of each flavour, by name, offers to pods, if it offers about what was promised."""
     learned: dict[str, Resources] = {}
+    flavours = {flavour.name: flavour for flavour in catalogue.flavours}
     for node in sorted(workers, key=lambda node: node.name):
-        if node.flavour is not None and node.is_ready:
-            learned.setdefault(node.flavour, node.allocatable)
+        flavour = flavours.get(node.flavour or "")
+        if flavour is not None and node.is_ready and offers_what_it_promised(node.allocatable, flavour):
+            learned.setdefault(flavour.name, node.allocatable)
     return learned
 
 
