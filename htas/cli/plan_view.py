@@ -50,6 +50,8 @@ def _headline(plan: Plan, unpriced: int) -> Text:
         f"{moves} to move, {counted(len(plan.remove), 'node')} to release, "
         f"{counted(len(plan.unplaced), 'pod')} {'waits' if len(plan.unplaced) == 1 else 'wait'}"
     )
+    for failure in plan.failures:
+        text.append(f"\n{failure.message}; please report it, -o json says where", style="red")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
         text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text

@@ -361,6 +361,8 @@ class OutcomeReason(StrEnum):
     """Of a node that is handed back: a pod on it runs to its end first."""
     CLAIM_GONE = "ClaimGone"
     """Of a drain: its machine is released, failed, or not ours any more."""
+    SEARCH_FAILED = "SearchFailed"
+    """An optional search raised an exception: the plan was made without it."""
     NOT_JOURNALLED = "NotJournalled"
     """Of a drain: the node is closed as ours are, and no journal tells why."""
 

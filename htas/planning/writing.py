@@ -53,7 +53,7 @@ def write_plan(
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
+        cost=cost_of(context, launch, proposals, placements),
         bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
         nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
         launch=launch,
@@ -77,6 +77,7 @@ def write_plan(
                 context.policy,
             ),
         ),
+        failures=tuple(context.searches.failures),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
+from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.message import summary
+from htas.planning.cluster.optional_searches import OptionalSearches
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
@@ -61,6 +63,7 @@ def purchase(
     placer: Placer,
     expected: Sequence[Demand] = (),
     steady: Steady = NOT_STEADY,
+    searches: OptionalSearches | None = None,
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
@@ -68,18 +71,21 @@ def purchase(
     their room and another machine could still be bought for what comes otherwise than expected. `steady` is work that
     will fill what is left of the machines: they are chosen for it, and not bought for it.
 
+    `searches` runs those ways to buy that the plan can do without.
+
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
+    searches = searches or OptionalSearches()
     allowance = Allowance(policy, snapshot)
     is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
     if not is_small and not expected and not any(demand.count for demand in demands):
         return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     known = [demand.cls for demand in (*demands, *expected, *steady.at_once)]
     offers = offers_of(sim, policy, snapshot, [*known, *steady.recent])
-    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
+    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady, searches)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
-        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)
+        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady, searches)
     for demand, left in zip(demands, chosen.left, strict=False):
         demand.count = left.count
     bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
@@ -98,6 +104,7 @@ def _chosen(
     placer: Placer,
     offers: Sequence[Offer],
     steady: Steady,
+    searches: OptionalSearches,
 ) -> Attempt:
     """The best of the greedy's ways, and the cheapest mix where a group asks for that; the first of equals."""
     left = [demand for demand in demands if demand.count]
@@ -109,15 +116,20 @@ def _chosen(
     def best(found: Sequence[Attempt]) -> Attempt:
         return min(found, key=lambda attempt: attempt.rank(rental))
 
+    def optional(search: OptionalSearch, more: Callable[[], list[Attempt]]) -> list[Attempt]:
+        return searches.run(sim, search, more, list)
+
     first = Way.TOGETHER if len(left) <= MOST_KINDS else Way.ALONE
     found = [tried(first)]
     if not found[0].machines:
         return found[0]
     is_few = sum(demand.count for demand in left) <= MOST_PODS
     if first is Way.TOGETHER and is_few and sum(demand.cls.is_dynamic for demand in left) <= MOST_DYNAMIC:
-        found += [tried(way) for way in _other_ways(found[0], rental, left, steady)]
+        found += optional(
+            OptionalSearch.OTHER_WAYS, lambda: [tried(way) for way in _other_ways(found[0], rental, left, steady)]
+        )
     if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        found.append(tried(Way.TOGETHER, best(found).machines))
+        found += optional(OptionalSearch.CHEAPEST_MIX, lambda: [tried(Way.TOGETHER, best(found).machines)])
     return best(found)
 
 
