@@ -15,6 +15,7 @@ from htas.planning.cluster.optional_searches import OptionalSearches
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
+from htas.planning.provision.balanced import BalancedProvisioner
 from htas.planning.provision.greedy import GreedyProvisioner, Way
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
@@ -128,6 +129,8 @@ def _chosen(
         found += optional(
             OptionalSearch.OTHER_WAYS, lambda: [tried(way) for way in _other_ways(found[0], rental, left, steady)]
         )
+    if not steady:
+        found += optional(OptionalSearch.OTHER_WAYS, lambda: [tried(Way.BALANCED)])
     if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
         found += optional(OptionalSearch.CHEAPEST_MIX, lambda: [tried(Way.TOGETHER, best(found).machines)])
     return best(found)
@@ -186,7 +189,8 @@ def attempt(
     allowance = Allowance(policy, snapshot)
     left = [replace(demand) for demand in demands]
     with sim.fork():
-        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady, way, rental)
+        kind = BalancedProvisioner if way is Way.BALANCED else GreedyProvisioner
+        provisioner = kind(sim, policy, offers, allowance, placer, steady, way, rental)
         mark = len(sim.log)
         if hints is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
