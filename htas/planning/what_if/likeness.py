@@ -24,7 +24,7 @@ from htas.planning.cluster.zones import zones_of
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
 """Labels that every node gets from its kubelet and its cloud, and that are the same on all of a kind."""
-_ITS_OWN = frozenset(
+ITS_OWN = frozenset(
     {
         CLAIM_LABEL,
         CLUSTER_LABEL,
@@ -46,17 +46,20 @@ _PASSING = (
 """Taints that tell of a node's state, not of its kind."""
 
 
-def as_seen(catalogue: Catalogue, workers: Sequence[Node]) -> Catalogue:
+def as_seen(catalogue: Catalogue, workers: Sequence[Node], *, is_of_flavours: bool = True) -> Catalogue:
     """The catalogue with what the price file leaves open filled in from the nodes that are there.
 
     Zones: where no zone is stated, those of the cluster. Labels: what two or more nodes of a flavour (or of the whole
     cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears; of
     a flavour that no node shows, those that every node with one of its devices bears.
+
+    Unless labels and taints are `is_of_flavours`, only those that all workers share count: the rest may be a pool's.
     """
     zones = zones_of(workers)
     everywhere = shared_labels(workers)
+    shown = workers if is_of_flavours else ()
     flavours = tuple(
-        _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name], workers)
+        _as_seen(flavour, zones, everywhere, [node for node in shown if node.flavour == flavour.name], shown)
         for flavour in catalogue.flavours
     )
     return msgspec.structs.replace(catalogue, flavours=flavours)
@@ -86,7 +89,7 @@ def shared_labels(nodes: Sequence[Node]) -> dict[str, str]:
     shared = set(nodes[0].labels.items())
     for node in nodes[1:]:
         shared &= node.labels.items()
-    told = sorted((key, value) for key, value in shared if key not in _ITS_OWN)
+    told = sorted((key, value) for key, value in shared if key not in ITS_OWN)
     return {key: value for key, value in told if len(nodes) > 1 or key in GIVEN_TO_ALL}
 
 
@@ -114,10 +117,12 @@ def _shared_taints(nodes: Sequence[Node]) -> list[Taint]:
     if not nodes:
         return []
     everywhere = set(nodes[0].taints).intersection(*(node.taints for node in nodes[1:]))
-    return sorted(
-        (taint for taint in everywhere if not taint.key.startswith(_PASSING)),
-        key=lambda taint: (taint.key, taint.effect, taint.value),
-    )
+    return sorted(filter(is_lasting, everywhere), key=lambda taint: (taint.key, taint.effect, taint.value))
+
+
+def is_lasting(taint: Taint) -> bool:
+    """Whether a taint says of which kind a node is, and not what state it is in."""
+    return not taint.key.startswith(_PASSING)
 
 
 def offered_by(workers: Iterable[Node]) -> dict[str, Resources]:
