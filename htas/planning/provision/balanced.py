@@ -44,7 +44,8 @@ class _Kind:
     capacity: Ints
     shares: Floats
     """demands × (cpu, memory): what one pod takes of the machine."""
-    lengths: Floats
+    directions: Floats
+    """The same, each of length 1."""
     value: Floats
     """What one pod of each demand is worth."""
     most: float
@@ -71,10 +72,12 @@ class _Bulk:
     def __init__(self, provisioner: GreedyProvisioner, demands: Sequence[Demand]) -> None:
         self._to, self._demands = provisioner, demands
         self._requests: Ints = np.array([demand.cls.requests for demand in demands], dtype=np.int64)
+        self._used: Ints = np.flatnonzero(self._requests.any(axis=0))
+        self._asked: Ints = np.ascontiguousarray(self._requests[:, self._used])
         self._most: Ints = np.array([demand.cls.most_per_node or NO_LIMIT for demand in demands], dtype=np.int64)
         self._holding = holding_of(demands, provisioner.offers)
+        self._number = {id(offer): number for number, offer in enumerate(provisioner.offers)}
         self._kinds: dict[bytes, list[_Kind]] = {}
-        self._refused: set[int] = set()
 
     def buy(self) -> None:
         """Launch for one demand after another, the choosiest first and then the largest."""
@@ -127,7 +130,7 @@ class _Bulk:
             lengths = np.maximum(np.sqrt((shares**2).sum(axis=1)), 1e-12)
             most = float(values @ capacity) / mine[0].price if mine[0].price else float("inf")
             takes = self._holding[:, numbers].any(axis=1)
-            yield _Kind(mine, capacity, shares, lengths, self._requests @ values, most, takes)
+            yield _Kind(mine, capacity, shares, shares / lengths[:, None], self._requests @ values, most, takes)
 
     def _filled(self, kind: _Kind, first: int) -> _Filling:
         """What a machine would take. It holds for as long as all of that is still there: less of the rest changes
@@ -139,21 +142,24 @@ class _Bulk:
         return known
 
     def _aligned(self, kind: _Kind, first: int, counts: Ints) -> _Filling:
-        room, left = kind.capacity.copy(), np.minimum(counts, self._most) * kind.takes
-        share = np.ones(2)
+        here = np.flatnonzero((counts > 0) & kind.takes)
+        left = np.minimum(counts, self._most)[here]
+        requests, directions = self._asked[here], kind.directions[here]
+        room, share = kind.capacity[self._used].copy(), np.ones(2)
         taken: list[int] = []
-        next_one = first
-        fits = left > 0
+        at = int(np.searchsorted(here, first))
         while True:
-            taken.append(next_one)
-            room -= self._requests[next_one]
-            share -= kind.shares[next_one]
-            left[next_one] -= 1
-            fits &= (self._requests <= room).all(axis=1)
+            taken.append(int(here[at]))
+            room -= requests[at]
+            share -= kind.shares[here[at]]
+            left[at] -= 1
+            fits = (requests <= room).all(axis=1)
             fits &= left > 0
-            if not fits.any():
+            if not fits.all():  # what does not fit now never will
+                here, left, requests, directions = here[fits], left[fits], requests[fits], directions[fits]
+            if not len(here):
                 break
-            next_one = int(np.where(fits, kind.shares @ share / kind.lengths, -1.0).argmax())
+            at = int((directions @ share).argmax())
         held = np.bincount(taken, minlength=len(counts)).astype(np.int64)
         return _Filling(tuple(taken), held, float(held @ kind.value))
 
@@ -170,32 +176,38 @@ class _Bulk:
                 del to.batches[-1]
                 to.allowance.take(offer, -1)
                 continue
-            refused = {number for number in filling.taken[1:] if not self._put(number, row)}
-            if refused:
-                self._fill_up(kind, row)
+            for number in filling.taken[1:]:
+                if self._holds(offer, number):
+                    self._put(number, row)
+            self._fill_up(kind, offer, row)
             return True
         return False
 
     def _holds(self, offer: Offer, number: int) -> bool:
-        return bool(self._holding[number, self._to.offers.index(offer)])
+        return bool(self._holding[number, self._number[id(offer)]])
 
     def _put(self, number: int, row: int) -> bool:
         demand = self._demands[number]
-        if not demand.count or not self._to.sim.fits(demand.cls, row):
+        is_let_in = self._to.sim.fits(demand.cls, row) if demand.cls.is_dynamic else self._has_room(number, row)
+        if not demand.count or not is_let_in:
             return False
         self._to.sim.place(demand.cls, row)
         demand.count -= 1
         return True
 
-    def _fill_up(self, kind: _Kind, row: int) -> None:
+    def _has_room(self, number: int, row: int) -> bool:
+        """For pods without wishes about others: their machine was asked whether it would take them."""
+        return bool((self._requests[number] <= self._to.sim.table.free[:, row]).all())
+
+    def _fill_up(self, kind: _Kind, offer: Offer, row: int) -> None:
         """Fill what those left free that the machine did not let in, because of spread or anti-affinity."""
         counts = np.array([demand.count for demand in self._demands], dtype=np.int64)
-        left = np.minimum(counts, self._most) * kind.takes
+        left = np.minimum(counts, self._most) * self._holding[:, self._number[id(offer)]]
         while True:
             room = self._to.sim.table.free[:, row]
             fits = (left > 0) & (self._requests <= room).all(axis=1)
             if not fits.any():
                 return
             share = room[[CPU_ROW, MEMORY_ROW]] / kind.capacity[[CPU_ROW, MEMORY_ROW]].clip(1)
-            number = int(np.where(fits, kind.shares @ share / kind.lengths, -1.0).argmax())
+            number = int(np.where(fits, kind.directions @ share, -1.0).argmax())
             left[number] = left[number] - 1 if self._put(number, row) else 0

@@ -34,6 +34,13 @@ any of them.
 MOST_PODS = 20_000
 """With more pods, too: 49,000 of 200 kinds fill machines as well in one way, within a hundredth of the price."""
 
+DIVERSE = 64
+"""From so many kinds of work of one length on, machines are filled with the pods that match, and no other way is tried.
+On a cluster of 400 kinds that is 8 % cheaper (docs/benchmarks.md)."""
+
+MOST_BALANCED = 5000
+"""With more pods that takes too long: each pod is chosen among all kinds."""
+
 MOST_DYNAMIC = 16
 """With more kinds that spread, or that care for other pods, one way is tried: each of these pods is judged alone."""
 
@@ -120,6 +127,16 @@ def _chosen(
     def optional(search: OptionalSearch, more: Callable[[], list[Attempt]]) -> list[Attempt]:
         return searches.run(sim, search, more, list)
 
+    def with_mix(found: list[Attempt]) -> list[Attempt]:
+        if not any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
+            return found
+        hints = best(found).machines
+        return found + optional(OptionalSearch.CHEAPEST_MIX, lambda: [tried(Way.TOGETHER, hints)])
+
+    if not steady and _is_diverse(left, rental):
+        balanced = optional(OptionalSearch.OTHER_WAYS, lambda: [tried(Way.BALANCED)])
+        if balanced:
+            return best(with_mix(balanced))
     first = Way.TOGETHER if len(left) <= MOST_KINDS else Way.ALONE
     found = [tried(first)]
     if not found[0].machines:
@@ -129,11 +146,16 @@ def _chosen(
         found += optional(
             OptionalSearch.OTHER_WAYS, lambda: [tried(way) for way in _other_ways(found[0], rental, left, steady)]
         )
-    if not steady:
-        found += optional(OptionalSearch.OTHER_WAYS, lambda: [tried(Way.BALANCED)])
-    if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        found += optional(OptionalSearch.CHEAPEST_MIX, lambda: [tried(Way.TOGETHER, best(found).machines)])
-    return best(found)
+    return best(with_mix(found))
+
+
+def _is_diverse(demands: Sequence[Demand], rental: ExpectedRental) -> bool:
+    """Whether how machines are filled decides, and not how they are judged: many kinds of work of one length."""
+    return (
+        len(demands) >= DIVERSE
+        and sum(demand.count for demand in demands) <= MOST_BALANCED
+        and len({rental.hold(demand.cls) for demand in demands}) == 1
+    )
 
 
 def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Demand], steady: Steady) -> Iterator[Way]:
@@ -142,6 +164,7 @@ def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Dem
         yield Way.ALONE
     if steady:
         return
+    yield Way.BALANCED
     if len(together.machines) > 1 or len(together.machines[0].contents) > 1:
         yield Way.BY_WORK
     if len({rental.hold(demand.cls) for demand in demands}) > 1:
