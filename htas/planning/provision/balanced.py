@@ -116,9 +116,8 @@ class _Bulk:
         served = self._holding[:, holds].any(axis=1)
         counts = np.array([demand.count for demand in self._demands], dtype=np.int64) * served
         total = (counts @ self._requests).tolist()
-        values = np.array(
-            resource_values(total, [offer.free.tolist() for offer in offers], [offer.price for offer in offers])
-        )
+        sold = sorted({(tuple(offer.free.tolist()), offer.price) for offer in offers})
+        values = np.array(resource_values(total, [free for free, _ in sold], [price for _, price in sold]))
         alike: dict[tuple[str, str], list[int]] = {}
         for number, offer in enumerate(self._to.offers):
             if holds[number]:

@@ -169,10 +169,12 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
 
 
 def _widest(policy: Policy, workers: Sequence[Node], pods: Sequence[Pod]) -> Policy:
-    """The policy where labels and taints of today bind no flavour: each may be given to any machine."""
+    """The policy where labels of today bind no flavour, but may be given to any machine, and taints of devices alone
+    are set."""
     catalogue = as_seen(policy.catalogue, workers, is_of_flavours=False)
     policy = msgspec.structs.replace(policy, catalogue=catalogue)
-    return _adopting(policy, pools_of(policy, workers, pods), len(workers))
+    pools = [msgspec.structs.replace(pool, taints=()) for pool in pools_of(policy, workers, pods)]
+    return _adopting(policy, pools, len(workers))
 
 
 def _tainted(policy: Policy, workers: Sequence[Node]) -> dict[str, tuple[Taint, ...]]:

@@ -143,12 +143,17 @@ class NothingPricedError(ValueError):
     """No node's instance type is in the price file: there is nothing to compare."""
 
 
-Steps = Callable[[str], None]
-"""Told what is worked out next."""
+Steps = Callable[[str, float], None]
+"""Called with what is worked out next, and the share of the work that is done, 0 to 1."""
 
 
 def what_if(
-    view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False, tell: Steps = lambda _: None
+    view: ClusterView,
+    policy: Policy,
+    now: float,
+    *,
+    as_annotated: bool = False,
+    tell: Steps = lambda _step, _done: None,
 ) -> WhatIfAnswer:
     """What a cluster costs now, packed, and bought anew with the policy's flavours; what stands in the way of less.
 
@@ -160,19 +165,25 @@ def what_if(
         raise NothingPricedError(_nothing_priced(present))
     held = holding(present)
     pins = pinned(present, held)
-    tell("packing")
+    tell("packing", 0.0)
     after_packing = packed(present)
-    tell("the worth of each flavour")
+    tell("the worth of each flavour", 0.05)
     freed = all_lifted(present)
-    offering = Offering(freed, pinned(freed, holding(freed)))
+    # Nearly all time goes into purchases for choices of flavours: some three for each flavour.
+    most = max(1, 3 * len(policy.catalogue.flavours))
+    offering = Offering(
+        freed,
+        pinned(freed, holding(freed)),
+        lambda asked: tell("the worth of each flavour", 0.05 + 0.65 * min(1.0, asked / most)),
+    )
     choices, worths = offering.choices(), offering.worths()
-    tell("buying anew")
+    tell("buying anew", 0.7)
     anew, shelves = _anew(present, pins, offering)
     anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
-    tell("the price of each rule")
+    tell("the price of each rule", 0.8)
     rules = _rules(lifting)
-    tell("sets of rules")
+    tell("sets of rules", 0.9)
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(offering.packed, after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))

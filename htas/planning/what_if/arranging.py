@@ -101,9 +101,9 @@ def bought_anew(
 ) -> Arrangement:
     """The work on the cheapest machines the planner finds, beside the nodes that stay.
 
-    `pinned` are nodes that stay with all they hold, `too_large` those with pods that no flavour sold holds; `sold` names
-    the flavours that can be had (None: all). A pod that no machine bought anew would take stays where it is, and so
-    does its node: asked again until all have a place.
+    `pinned` are nodes that stay with all they hold, `too_large` those with pods too large for what is sold; `sold`
+    names the flavours that can be had (None: all). A pod that no machine bought anew would take stays where it is, and
+    so does its node: asked again until all have a place.
     """
     kept: dict[str, str] = dict.fromkeys(sorted({*pinned, *too_large}), "")
     while True:

@@ -53,16 +53,28 @@ def as_seen(catalogue: Catalogue, workers: Sequence[Node], *, is_of_flavours: bo
     cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears; of
     a flavour that no node shows, those that every node with one of its devices bears.
 
-    Unless labels and taints are `is_of_flavours`, only those that all workers share count: the rest may be a pool's.
+    Unless labels and taints are `is_of_flavours`, only labels that all workers share count, and taints that are named
+    as a device of the flavour: the rest may be a pool's.
     """
     zones = zones_of(workers)
     everywhere = shared_labels(workers)
-    shown = workers if is_of_flavours else ()
     flavours = tuple(
-        _as_seen(flavour, zones, everywhere, [node for node in shown if node.flavour == flavour.name], shown)
+        _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name], workers)
+        if is_of_flavours
+        else _as_device(flavour, zones, everywhere, workers)
         for flavour in catalogue.flavours
     )
     return msgspec.structs.replace(catalogue, flavours=flavours)
+
+
+def _as_device(
+    flavour: Flavour, zones: tuple[str, ...], everywhere: Mapping[str, str], workers: Sequence[Node]
+) -> Flavour:
+    named = {taint.key for taint in flavour.taints}
+    devices = {name for name, amount in flavour.capacity.extended if amount} - named
+    taints = tuple(taint for taint in taints_of_devices(flavour, workers) if taint.key in devices)
+    labels = {**everywhere, **flavour.labels}
+    return msgspec.structs.replace(flavour, zones=flavour.zones or zones, labels=labels, taints=flavour.taints + taints)
 
 
 def _as_seen(

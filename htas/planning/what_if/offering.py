@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -98,7 +98,10 @@ class Offering:
     to more than that, and none is missed by more.
     """
 
-    def __init__(self, present: AdoptedCluster, pinned: Collection[str]) -> None:
+    def __init__(
+        self, present: AdoptedCluster, pinned: Collection[str], asked: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._asked = asked
         self._present = present
         self._pinned = frozenset(pinned)
         self._known: dict[frozenset[str], Arrangement] = {}
@@ -174,6 +177,7 @@ class Offering:
     def _with(self, names: Collection[str]) -> Arrangement:
         key = frozenset(names)
         if key not in self._known:
+            self._asked(len(self._known))
             self._known[key] = self._bought_anew(self._present, self._pinned, key)
         return self._known[key]
 

@@ -84,12 +84,12 @@ def _is_given_by_people(key: str) -> bool:
 
 
 def _own_keys(workers: Sequence[Node], keys: Iterable[str]) -> set[str]:
-    """Keys that name a single node, as a hostname does: several nodes have one, each with another value."""
+    """Keys that name a single node, as a hostname does: every node has one, each with another value."""
     found = set()
     for key in keys:
         values = [node.labels[key] for node in workers if key in node.labels]
         is_name = any(node.labels.get(key) == node.name for node in workers)
-        if is_name or (len(values) > 1 and len(set(values)) == len(values)):
+        if is_name or (len(values) == len(workers) > 1 and len(set(values)) == len(values)):
             found.add(key)
     return found
 
