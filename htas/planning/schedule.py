@@ -77,8 +77,8 @@ class _Scheduling:
             demands = self.queue.place()
             copies = _copies(demands)
             made = self._bought(demands)
-            waiting = self.context.attempt(
-                OptionalSearch.PREEMPTION, lambda: fallback.waiting(made.scale_up.unplaced), list
+            waiting: Waiting = self.context.attempt(
+                OptionalSearch.PREEMPTION, lambda: fallback.waiting(made.scale_up.unplaced), Waiting
             )
             if fallback.is_outranked(waiting):
                 return Outlook(waiting, copies, made.scale_up.unplaced, self._shortage)

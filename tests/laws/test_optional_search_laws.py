@@ -40,7 +40,8 @@ def bound(made: Plan) -> set[str]:
 
 
 def accounted(made: Plan) -> list[str]:
-    told = [item.pod for item in (*made.bind, *made.nominate, *made.unplaced)]
+    told = [item.pod for item in made.bind] + [item.pod for item in made.nominate]
+    told += [item.pod for item in made.unplaced]
     return sorted([*told, *(key for item in made.launch for key in item.pods)])
 
 

@@ -128,7 +128,7 @@ class _Bulk:
             shares = self._requests[:, [CPU_ROW, MEMORY_ROW]] / capacity[[CPU_ROW, MEMORY_ROW]].clip(1)
             lengths = np.maximum(np.sqrt((shares**2).sum(axis=1)), 1e-12)
             most = float(values @ capacity) / mine[0].price if mine[0].price else float("inf")
-            takes = self._holding[:, numbers].any(axis=1)
+            takes: Bools = np.logical_or.reduce(self._holding[:, numbers], axis=1)
             yield _Kind(mine, capacity, shares, shares / lengths[:, None], self._requests @ values, most, takes)
 
     def _filled(self, kind: _Kind, first: int) -> _Filling:

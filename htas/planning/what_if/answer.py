@@ -36,6 +36,10 @@ from htas.planning.what_if.presuming import Told, what_it_takes
 from htas.planning.what_if.reusing import reusing
 
 
+def untold(step: str, done: float) -> None:
+    """Report no progress."""
+
+
 class HeldNode(msgspec.Struct, frozen=True):
     """A node of today that stays, and what holds it: pods of one rule, or the node itself (no pods)."""
 
@@ -153,7 +157,7 @@ def what_if(
     now: float,
     *,
     as_annotated: bool = False,
-    tell: Steps = lambda _step, _done: None,
+    tell: Steps = untold,
 ) -> WhatIfAnswer:
     """What a cluster costs now, packed, and bought anew with the policy's flavours; what stands in the way of less.
 
