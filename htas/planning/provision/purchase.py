@@ -164,7 +164,8 @@ def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Dem
         yield Way.ALONE
     if steady:
         return
-    yield Way.BALANCED
+    if sum(demand.count for demand in demands) <= MOST_BALANCED:
+        yield Way.BALANCED
     if len(together.machines) > 1 or len(together.machines[0].contents) > 1:
         yield Way.BY_WORK
     if len({rental.hold(demand.cls) for demand in demands}) > 1:
