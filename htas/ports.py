@@ -185,6 +185,10 @@ class ProviderPort(Protocol):
         """Ask for the machine's end, by its id; NotFoundError once it is gone."""
         ...
 
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        """Write into a machine's metadata whose it is from now on; NotFoundError where it is gone."""
+        ...
+
     def instances(self) -> Sequence[Instance]:
         """Every machine of the project, ours and others'."""
         ...

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from threading import Thread
 
 from htas.adapters.migration.copying.agent import Agent
 from htas.adapters.migration.copying.agent_server import AgentServer
 from htas.adapters.migration.copying.oci_registry import OciRegistry
+from htas.cli import signals
 from htas.config.serving import LoggingSetting
 from htas.daemon.logs import set_up_logs
 from htas.ports import PermanentError
@@ -22,7 +21,6 @@ def serve(listen: str, token_file: Path, registry: OciRegistry, directory: Path)
         server = AgentServer(Agent(registry, directory), token_file, host.strip("[]"), int(port))
     except (OSError, ValueError) as error:
         raise PermanentError(f"{listen}: cannot listen: {error}") from error
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, lambda *_: Thread(target=server.shutdown).start())
+    signals.handle(dict.fromkeys(signals.ENDING, server.shutdown))
     with server:
         server.serve_forever()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from htas.cli.yardsticks import fixed_nodes
 from htas.daemon.cycle import CycleResult
+from htas.documents.words import counted
 from htas.model.money import bill_amount, price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
@@ -80,7 +81,8 @@ class DemoState:
             pods[key] += len(item.pods)
         for key, count in bought.items():
             price = price_text(key[2] * count)
-            self.events.append((at, "buy", f"{count} × {key[0]} for {pods[key]} {key[1]} pods, {price} {currency}/h"))
+            work = f" for {counted(pods[key], f'{key[1]} pod')}" if pods[key] else " for work that is expected"
+            self.events.append((at, "buy", f"{count} × {key[0]}{work}, {price} {currency}/h"))
         for removal in result.plan.remove:
             saved = price_text(removal.savings_nanos_per_hour)
             self.events.append((at, "release", f"{removal.node}: {removal.message}, saves {saved} {currency}/h"))

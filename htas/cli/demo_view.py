@@ -14,6 +14,7 @@ from rich.text import Text
 from htas.adapters.kubernetes.dump import COMMAND
 from htas.cli.bars import bar, column
 from htas.cli.demo_state import DemoState, NodeLine
+from htas.documents.words import counted
 from htas.model.money import NANOS, bill_amount
 
 STYLE = {"ready": "green", "coming": "yellow", "draining": "magenta"}
@@ -97,7 +98,7 @@ def _queue(state: DemoState) -> RenderableType:
     reasons = Counter(item.reason.value for item in state.result.plan.unplaced) if state.result is not None else {}
     ledger = state.world.ledger
     text = Text()
-    text.append(f"{len(waiting)} pods wait", style="bold")
+    text.append(f"{counted(len(waiting), 'pod')} pending", style="bold")
     if waiting:
         text.append("  " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())), style="dim")
     for reason, count in sorted(reasons.items()):

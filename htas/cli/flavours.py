@@ -14,8 +14,11 @@ from htas.cli.console import InputError
 from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded, load_configuration
 from htas.config.openstack import OpenStackSetting
+from htas.model.billing import Alignment, Billing, Cap
+from htas.model.extra_specs import EXAMPLE, devices
 from htas.model.flavours import Catalogue, Flavour, MachineSize, dominating
 from htas.model.money import NANOS, PriceError, parse_price, price_text
+from htas.model.resources import NOTHING, Resources
 
 GIB = 2**30
 
@@ -72,8 +75,19 @@ def rows_of(catalogue: Catalogue | None, sizes: Sequence[MachineSize] | None) ->
     known = {flavour.name for flavour in priced}
     unpriced = sorted((size for size in there.values() if size.name not in known), key=lambda each: each.name)
     return rows + [
-        Row(size.name, size.cpu_m, size.memory_bytes, None, notes=("no price: never bought",)) for size in unpriced
+        Row(size.name, size.cpu_m, size.memory_bytes, None, notes=("no price: never bought", *_device_notes(size)))
+        for size in unpriced
     ]
+
+
+def _device_notes(size: MachineSize, priced: Resources = NOTHING) -> list[str]:
+    """Devices that the cloud's flavour has and the price file does not say, and Nova's words that name no resource."""
+    found, unknown = devices(size.extra_specs)
+    there = dict(priced.extended)
+    notes = [f"the cloud says {name}: {count}" for name, count in found.extended if there.get(name) != count]
+    return notes + (
+        [] if there else [f"the cloud says {spec}: which resource do its nodes report?" for spec in unknown]
+    )
 
 
 def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None, has_cloud: bool) -> Row:
@@ -82,6 +96,12 @@ def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None,
         notes.append("the cloud does not have it: never bought")
     if size is not None and not size.is_of(flavour):
         notes.append(f"the cloud says {size.text}")
+    if size is not None:
+        notes += _device_notes(size, flavour.capacity)
+    if flavour.prices:
+        notes.append(", ".join(f"{each.zone} {price_text(each.nanos_per_hour)}" for each in flavour.prices))
+    if flavour.cap is not None:
+        notes.append(f"at most {price_text(flavour.cap.nanos)} a month")
     better = dominating(flavour, sold)
     return Row(
         flavour.name,
@@ -177,27 +197,61 @@ def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_co
     `per_core` and `per_gib` are in billionths of the currency an hour; without them unpriced flavours are comments.
     """
     currency = catalogue.currency if catalogue is not None else "USD"
+    billing = catalogue.billing if catalogue is not None else Billing()
     lines = [
         "# What your cloud calls its machines, and what they cost you an hour. One whose line begins with # is never",
         "# bought: fill in its price and remove the sign.",
         f"currency: {currency}",
-        "billing: {granularity: 60s, minimum: 60s}",
+        f"billing: {{granularity: {billing.granularity_s}s, minimum: {billing.minimum_s}s{_aligned(billing)}}}",
         "flavours:",
     ]
     for size in sorted(sizes, key=lambda each: (each.cpu_m, each.memory_bytes, each.name)):
         known = catalogue.named(size.name) if catalogue is not None else None
         fee = known.fee_nanos_per_hour if known is not None else 0
         price = known.nanos_per_hour - fee if known is not None else _by_rates(size, per_core, per_gib)
-        mark = "  - " if price is not None else "#  - "
-        shown = price_text(price) if price is not None else "…"
+        extended, unknown = devices(size.extra_specs)
+        if known is not None and known.capacity.extended:
+            extended, unknown = known.capacity, ()
+        # Whose devices nobody knows is never launched: its GPU would be paid for and used by no pod.
+        mark = "  - " if price is not None and not unknown else "#  - "
+        lines += [f"# {size.name} has {spec}. Which resource do its nodes report? Add {EXAMPLE}:" for spec in unknown]
         storage = f", ephemeralStorage: {size.disk_bytes // GIB}Gi" if size.disk_bytes >= GIB else ""
         name = msgspec.json.encode(size.name).decode()
         memory = f"{size.memory_bytes // 2**20}Mi"
-        shown = f'"{shown}"{_fee(fee)}{", retired: true" if known is not None and known.retired else ""}'
-        lines.append(
-            f"{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: {shown}}}"
-        )
+        prices = _prices(known, fee) if known is not None else f'pricePerHour: "{_text(price)}"'
+        shown = f"{prices}{_fee(fee)}{', retired: true' if known is not None and known.retired else ''}"
+        amounts = f"cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}{_extended(extended)}"
+        lines.append(f"{mark}{{name: {name}, {amounts}, {shown}}}")
     return "\n".join(lines) + "\n"
+
+
+def _aligned(billing: Billing) -> str:
+    clock = f", alignment: {billing.alignment.value}" if billing.alignment is not Alignment.START else ""
+    return clock + (f", timeZone: {billing.time_zone}" if billing.time_zone != "UTC" else "")
+
+
+def _extended(amounts: Resources) -> str:
+    found = ", ".join(f"{name}: {count}" for name, count in amounts.extended)
+    return f", extended: {{{found}}}" if found else ""
+
+
+def _prices(known: Flavour, fee: int) -> str:
+    if not known.prices:
+        zones = f", zones: [{', '.join(known.zones)}]" if known.zones else ""
+        return f'pricePerHour: "{_text(known.nanos_per_hour - fee)}"{_cap(known.cap)}{zones}'
+    each = (
+        f'{{zone: {price.zone}, perHour: "{_text(price.nanos_per_hour - fee)}"{_cap(price.cap)}}}'
+        for price in known.prices
+    )
+    return f"prices: [{', '.join(each)}]"
+
+
+def _cap(cap: Cap | None) -> str:
+    return f', monthlyCap: "{_text(cap.nanos)}"' if cap is not None else ""
+
+
+def _text(nanos: int | None) -> str:
+    return price_text(nanos) if nanos is not None else "…"
 
 
 def _fee(nanos: int) -> str:

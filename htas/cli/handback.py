@@ -12,7 +12,7 @@ from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded
 from htas.config.values import seconds
 from htas.daemon.audit import note_command
-from htas.daemon.handing_back import Handback
+from htas.daemon.handing_back import Handback, Which
 from htas.execution.handing_back import Left
 
 
@@ -24,8 +24,11 @@ class Wish:
     namespace: str | None
     timeout_s: float
     needs_lease: bool
+    orphans: Which | None = None
 
     def question(self, cluster: str) -> str:
+        if self.orphans is not None:
+            return f"Evict what runs on the orphans of cluster {cluster}, and delete those machines?"
         if self.keeps:
             return f"Let go of every machine of cluster {cluster}? They run on, billed, and nobody returns them."
         return f"Evict what runs on every machine that HTAS bought for cluster {cluster}, and return them?"
@@ -43,10 +46,14 @@ def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
     """Do it, telling each step; what is left. Raises InputError on a sandbox, whose machines end with it."""
     if loaded.sandbox is not None:
         raise InputError("provider: is the sandbox, whose machines end with it; there is nothing to hand back")
-    note_command(loaded, "htas handback", "--keep" if wish.keeps else "--all")
-    running = Handback(loaded, say, wish.timeout_s, wish.namespace, wish.needs_lease)
+    what = "--orphans" if wish.orphans is not None else "--keep" if wish.keeps else "--all"
+    note_command(loaded, "htas handback", what)
+    running = Handback(loaded, say, wish.timeout_s, wish.namespace, wish.needs_lease, orphans=wish.orphans)
     left = running.keep() if wish.keeps else running.give_back()
     if not left:
+        if wish.orphans is not None:
+            say("done: no orphan of those is left")
+            return left
         say("done: " + ("the machines are nobody's now" if wish.keeps else "no machine of ours is left"))
     return left
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from htas.cli.adopt import OldCluster
 from htas.cli.console import InputError, exit_on_error
 from htas.cli.console import out as stdout
 from htas.cli.options import Config, configured
@@ -20,6 +21,14 @@ def handback(
     keep: Annotated[
         bool, typer.Option("--keep", help="Let the machines run on as nobody's: their nodes lose HTAS's labels.")
     ] = False,
+    orphans: Annotated[
+        bool,
+        typer.Option("--orphans", help="Drain and delete the machines alone that the configuration has no place for."),
+    ] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Of --orphans: nodes or servers; else all.", show_default=False)
+    ] = None,
+    cluster: OldCluster = None,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="HTAS's own; else kubernetes.namespace, else this context's."),
@@ -30,13 +39,17 @@ def handback(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Give every machine back, or let go of them: what to do before HTAS is uninstalled."""
+    """Give every machine back, or let go of them, before HTAS is uninstalled; or give orphans back."""
     from htas.cli.handback import Wish, handed_back, left_view, span_of
+    from htas.daemon.handing_back import Which
 
     with exit_on_error():
-        if give_all == keep:
-            raise InputError("name one of --all and --keep: are the machines to go, or to stay?")
-        wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease)
+        if [give_all, keep, orphans].count(True) != 1:
+            raise InputError("name one of --all, --keep and --orphans: are the machines to go, or to stay?")
+        if (names or cluster) and not orphans:
+            raise InputError("names of machines and --cluster go with --orphans alone")
+        which = Which(cluster, tuple(names or ())) if orphans else None
+        wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease, which)
         loaded = configured(config)
         if not yes and not sys.stdin.isatty():
             raise InputError("--yes: nobody is there to be asked; say it where this is meant")

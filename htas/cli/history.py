@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from htas.cli.console import InputError, err, out
@@ -19,6 +21,9 @@ from htas.model.money import price_text
 from htas.model.outcomes import OutcomeStatus
 from htas.model.plan_document import instant_text
 from htas.profiler.history import Entry, entries
+
+WIDE = 110
+"""Columns of a terminal from which on the cycle and the status have columns of their own."""
 
 
 def note_unshipped(loaded: Loaded) -> None:
@@ -38,19 +43,12 @@ def history_view(found: Iterable[Entry], currency: str, now: float | None, *, wi
 
     Binds that went well are left out unless asked for: of a day's thousand lines they are all but fifty.
     """
-    view, saved, left_out = table("cycle", "when", "what", "on", "", "why"), 0, 0
     found = list(found)
     if now is None:
         now = max((entry.at for entry in found), default=0.0)
-    for entry in found:
-        if entry.verb == "bind" and OutcomeStatus(entry.status).is_well and not with_binds:
-            left_out += 1
-            continue
-        when = ago(entry.at, now) if out.is_terminal else instant_text(entry.at)
-        style = {"failed": "red", "dropped": "yellow", "recommended": "cyan"}.get(entry.status, "")
-        view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
-        if entry.verb == "drain" and entry.nanos_per_hour is not None:
-            saved += entry.nanos_per_hour
+    listed = [each for each in found if with_binds or each.verb != "bind" or not OutcomeStatus(each.status).is_well]
+    saved = sum(each.nanos_per_hour or 0 for each in listed if each.verb == "drain")
+    left_out = len(found) - len(listed)
     is_advice = any(entry.status == OutcomeStatus.RECOMMENDED for entry in found)
     verb = "would have saved" if is_advice else "save"
     told = [f"the drains above {verb} {price_text(saved)} {currency}/h in all"] if saved else []
@@ -60,9 +58,37 @@ def history_view(found: Iterable[Entry], currency: str, now: float | None, *, wi
         )
     if left_out:
         told.append(f"{'1 bind is' if left_out == 1 else f'{left_out} binds are'} left out; --binds shows them")
-    if not view.row_count:
+    if not listed:
         return Text("; ".join(["nothing of that kind is on record in these cycles", *told]))
+    view = table_of(listed, now, out.width if out.is_terminal else None)
     return Group(view, Text("\n".join(told), style="dim")) if told else view
+
+
+def table_of(found: Iterable[Entry], now: float, width: int | None) -> Table:
+    """One line an event on a terminal of `width` columns; None: all columns, and instants, for a pipe or file."""
+    is_narrow = width is not None and width < WIDE
+    view = table(*(("when", "what", "on", "why") if is_narrow else ("cycle", "when", "what", "on", "", "why")))
+    for each in found:
+        when = instant_text(each.at) if width is None else ago(each.at, now)
+        style = {"failed": "red", "dropped": "yellow", "recommended": "cyan"}.get(each.status, "")
+        if is_narrow:
+            why = each.why if OutcomeStatus(each.status).is_well else f"{each.status}: {each.why}"
+            view.add_row(when, each.verb, each.subject, why, style=style)
+        else:
+            view.add_row(str(each.cycle), when, each.verb, each.subject, each.status, each.why, style=style)
+    if width is not None:
+        _one_line_each(view, width)
+    return view
+
+
+def _one_line_each(view: Table, width: int) -> None:
+    """Have each event stand on one line of a terminal: what is longer ends in …, and stands whole in a pipe or file."""
+    left = width - 2 * (len(view.columns) - 1)
+    for i, column in enumerate(view.columns):
+        longest = max(map(len, map(str, (column.header, *column.cells))))
+        most = {"why": max(1, left), "on": min(longest, width // 3)}.get(str(column.header), longest)
+        left -= most
+        view.columns[i] = replace(column, no_wrap=True, overflow="ellipsis", max_width=most)
 
 
 def node_view(loaded: Loaded, name: str) -> RenderableType:

@@ -14,6 +14,7 @@ from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
+from htas.cli.adopt import adopt
 from htas.cli.approve_command import approve
 from htas.cli.console import InputError, exit_on_error, labelled, print_as, say, warn
 from htas.cli.console import err as stderr
@@ -158,7 +159,7 @@ def optimize(
     print_as(
         form,
         lambda: optimum.optimum_view(found, took_s, snapshot, out, consider),
-        lambda: optimum.document(found, took_s, out, consider),
+        lambda: optimum.document(found, took_s, snapshot, out, consider),
     )
 
 
@@ -209,6 +210,8 @@ def check(
         warn(left_out)
     for empty in reports.empty_groups_of(loaded) if live else ():
         warn(empty)
+    for orphan in reports.orphans_of(loaded, live):
+        warn(orphan)
     for unseen in unseen_files(loaded.settings.migration, loaded.path):
         stderr.print(labelled("file", f"{unseen.where}: {unseen.what}", "bold yellow"), soft_wrap=True)
     for problem in problems:
@@ -281,6 +284,7 @@ def run(
         run_daemon(configured(config), for_s)
 
 
+app.command()(adopt)
 app.command()(handback)
 app.command()(approve)
 

@@ -16,12 +16,15 @@ from htas.cli.tables import listed
 from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
-from htas.model.plan_document import API_VERSION, instant_text
+from htas.documents.words import without_requests
+from htas.model.plan_document import API_VERSION, instant_text, lacking_document
 from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
+from htas.model.resources import DefaultRequests
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.default_requests import lacking_requests
 
 if TYPE_CHECKING:
     from htas.planning.optimize.considering import Untouched
@@ -104,7 +107,9 @@ def _workers(workers: int) -> int:
     return workers
 
 
-def document(found: Rearrangement, took_s: float, out: Untouched, whom: str) -> dict[str, Any]:
+def document(
+    found: Rearrangement, took_s: float, snapshot: ClusterSnapshot, out: Untouched, whom: str
+) -> dict[str, Any]:
     """The rearrangement as plain data, for scripts."""
     return {
         "apiVersion": API_VERSION,
@@ -115,6 +120,7 @@ def document(found: Rearrangement, took_s: float, out: Untouched, whom: str) -> 
         "tookSeconds": round(took_s, 3),
         "considered": whom,
         "untouched": {"stay": out.stay, "giveWay": out.give_way, "foreign": out.foreign},
+        "podsWithoutRequests": lacking_document(lacking_requests(snapshot.cluster.pods, DefaultRequests())),
         "tiers": tiers_document(found.tiers),
         "leave": leave_document(found.moves),
         "place": place_document(found.seats),
@@ -138,6 +144,9 @@ def optimum_view(
             "\nas if every pod that a controller makes anew might move: a what-if, which the daemon does not do"
         )
     text.append("".join(f"\n{said}" for said in _said_of(out)), style="dim")
+    lacking = lacking_requests(snapshot.cluster.pods, DefaultRequests())
+    if lacking.pods:
+        text.append(f"\n{without_requests(lacking)}: nodes take them by what they state", style="yellow")
     parts: list[RenderableType] = [text]
     seats = listed("Placed", ("pod", "node"), [(seat.pod, seat.node) for seat in found.seats])
     parts += [made for made in (_tiers(found, snapshot), _shifts(found), seats) if made is not None]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.tables import listed
-from htas.documents.words import counted, hourly
+from htas.documents.words import counted, hourly, of_lacking_requests
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
@@ -25,6 +25,7 @@ def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> Rend
         for table in (
             _launches(plan),
             _binds(plan),
+            _reservations(plan),
             _preemptions(plan),
             _suggestions(plan),
             _removals(plan),
@@ -45,16 +46,30 @@ def _headline(plan: Plan, unpriced: int) -> Text:
     instead = plan.instead_of_buying
     moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
     text.append(
-        f"{len(plan.bind)} to bind, {len(plan.nominate)} {'has' if len(plan.nominate) == 1 else 'have'} room kept, "
-        f"{counted(len(plan.launches), 'machine')} to buy, {counted(len(plan.preempt), 'pod')} to preempt, "
-        f"{moves} to move, {counted(len(plan.remove), 'node')} to release, "
-        f"{counted(len(plan.unplaced), 'pod')} {'waits' if len(plan.unplaced) == 1 else 'wait'}"
+        f"{len(plan.bind)} to bind, {counted(len(plan.nominate), 'reservation')}, "
+        f"{counted(len(plan.launches), 'machine')} to launch, {counted(len(plan.preempt), 'pod')} to preempt, "
+        f"{moves} to move, {counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
     )
     for failure in plan.failures:
         text.append(f"\n{failure.message}; please report it, -o json says where", style="red")
+    if lacking := of_lacking_requests(plan.lacking):
+        text.append(f"\n{lacking}", style="yellow")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
         text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text
+
+
+def _pending(plan: Plan) -> str:
+    """Pods that stay pending for now: those that machines are launched for, too."""
+    launched_for = {pod for item in plan.launches for pod in item.pods}
+    reserved = {item.pod for item in plan.nominate}
+    pods = launched_for | reserved | {item.pod for item in plan.unplaced}
+    parts = [
+        f"{len(some)} {what}"
+        for some, what in ((launched_for, "until a machine is Ready"), (reserved - launched_for, "with a reservation"))
+        if some
+    ]
+    return f"{counted(len(pods), 'pod')} pending" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _without(unpriced: int) -> str:
@@ -81,13 +96,17 @@ def _launches(plan: Plan) -> Table | None:
         (str(len(pods)), flavour, group, zone, hourly(nanos), str(sum(pods)))
         for (group, flavour, zone, nanos), pods in sorted(alike.items())
     ]
-    return listed("Buy", ("machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
+    return listed("Launch", ("machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
 
 
 def _binds(plan: Plan) -> Table | None:
-    rows = [(item.pod, item.node, "bind") for item in plan.bind]
-    rows += [(item.pod, item.node, item.why) for item in plan.nominate]
-    return listed("Place", ("pod", "node", "how"), rows)
+    return listed("Bind", ("pod", "node"), [(item.pod, item.node) for item in plan.bind])
+
+
+def _reservations(plan: Plan) -> Table | None:
+    """Room that a pod has, but cannot have now."""
+    rows = [(item.pod, item.node, item.why) for item in plan.nominate]
+    return listed("Reserve", ("pod", "node", "because"), rows)
 
 
 def _preemptions(plan: Plan) -> Table | None:
@@ -109,14 +128,14 @@ def _removals(plan: Plan) -> Table | None:
         (item.node, item.reason.value, item.message, str(moves[item.node]), hourly(item.savings_nanos_per_hour))
         for item in plan.remove
     ]
-    return listed("Release", ("node", "reason", "why", "pods move", "saves/h"), rows)
+    return listed("Delete", ("node", "reason", "why", "pods move", "saves/h"), rows)
 
 
 def _unplaced(plan: Plan) -> Table | None:
     counts = Counter((item.reason.value, item.message) for item in plan.unplaced)
     first = {(item.reason.value, item.message): item.pod for item in reversed(plan.unplaced)}
     rows = [(str(count), first[key], key[0], key[1]) for key, count in counts.most_common()]
-    return listed("Waiting", ("pods", "such as", "reason", "why"), rows)
+    return listed("Pending", ("pods", "such as", "reason", "why"), rows)
 
 
 def _kept(plan: Plan) -> Table | None:

@@ -133,7 +133,8 @@ def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:
         count, such_as = counted(len(unpriced), "node"), unpriced[0].name
         warn(
             f"{count} without a known price, such as {such_as}, counted as free: the label {INSTANCE_TYPE_LABEL}"
-            " names no flavour of the configuration, and none is as large (--type 'PATTERN=FLAVOUR' says which it is)"
+            " names no flavour of the configuration that has a price for the node's zone, and none is as large (--type"
+            " 'PATTERN=FLAVOUR' says which it is)"
         )
 
 

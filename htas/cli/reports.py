@@ -9,6 +9,7 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.documents.words import some
 from htas.model.edge import Tier
+from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.policy import NodeGroup, Policy
 from htas.ports import HTASError
@@ -60,7 +61,7 @@ def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:
     if not group.is_elastic:
         return "not bought", "–"
     limit = group.limits.max_nodes
-    flavours = ", ".join(f"{f.name} ({price_text(f.nanos_per_hour)})" for f in policy.flavours_of(group))
+    flavours = ", ".join(f"{f.name} ({_prices(f)})" for f in policy.flavours_of(group))
     return f"{group.min_nodes}–{limit if limit is not None else '∞'}", flavours
 
 
@@ -87,6 +88,22 @@ def empty_groups_of(loaded: Loaded) -> list[str]:
     return empty_groups(found.view.nodes, loaded.policy) if found is not None else []
 
 
+def orphans_of(loaded: Loaded, live: bool) -> list[str]:
+    """Machines of ours that the configuration has no place for: by the journal, and `live` by cluster and cloud."""
+    if loaded.sandbox is not None:
+        return []
+    from htas.daemon.recorded_orphans import orphans_recorded
+
+    try:
+        if not live:
+            return [each.says for each in orphans_recorded(loaded)]
+        from htas.daemon.orphans import orphans_now  # the adapters of cluster and cloud
+
+        return [each.says for each in orphans_now(loaded)]
+    except HTASError as error:
+        return [f"whether there are orphans is not known: {error}"]
+
+
 def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     """What the user data lacks and, `live`, the cloud of what is configured; only a real cloud lacks anything."""
     if loaded.settings.provider.openstack is None:
@@ -94,3 +111,11 @@ def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     from htas.daemon.openstack_supply import cloud_problems
 
     return cloud_problems(loaded, live)
+
+
+def _prices(flavour: Flavour) -> str:
+    """Its price an hour; the least and the most where zones differ, and the most that a month costs."""
+    dearest = max((each.nanos_per_hour for each in flavour.prices), default=flavour.nanos_per_hour)
+    least = price_text(flavour.nanos_per_hour)
+    hour = least if dearest == flavour.nanos_per_hour else f"{least} to {price_text(dearest)} by zone"
+    return hour + (f", a month {price_text(flavour.cap.nanos)} at most" if flavour.cap is not None else "")

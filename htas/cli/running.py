@@ -7,14 +7,12 @@ import signal
 from pathlib import Path
 from threading import Event
 
+from htas.cli import signals
 from htas.cli.console import InputError, err
 from htas.config.loader import Loaded
 from htas.daemon.sandbox_wiring import new_world
 from htas.daemon.service import Service
 from htas.sandbox.server import WorldServer
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 
 MOST_FILES = 65_536
 """What a daemon asks for: login shells and many container runtimes start processes with 1,024."""
@@ -31,9 +29,7 @@ def run_daemon(loaded: Loaded, for_s: float | None) -> None:
     """Run cycles until a signal; the cycle under way is finished first. SIGHUP: read the configuration again."""
     _raise_file_limit()
     service = Service(loaded)
-    for number in SIGNALS:
-        signal.signal(number, lambda *_: service.stop())
-    signal.signal(signal.SIGHUP, lambda *_: service.reload())
+    signals.handle({**dict.fromkeys(signals.ENDING, service.stop), signal.SIGHUP: service.reload})
     service.run(for_s)
 
 
@@ -44,8 +40,7 @@ def run_world(loaded: Loaded, socket: Path) -> None:
         raise InputError("provider: is not the sandbox; name a configuration whose world can be served")
     server = WorldServer(new_world(setting, loaded.policy.migration.attempts), socket, setting.speed)
     done = Event()
-    for number in SIGNALS:
-        signal.signal(number, lambda *_: done.set())
+    signals.handle(dict.fromkeys(signals.ENDING, done.set))
     server.start()
     err.print(f"sandbox listens on {socket}, at {setting.speed:g} times real time; end it with Ctrl-C")
     done.wait()

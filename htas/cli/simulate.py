@@ -18,6 +18,7 @@ from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
 from htas.cli.recognising import recognised_in
 from htas.config.loader import load_catalogue, load_configuration
 from htas.documents.words import counted, hourly
+from htas.model.flavours import Catalogue
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
 from htas.planning.what_if.answer import NothingPricedError, WhatIfAnswer, what_if
@@ -40,6 +41,8 @@ class Simulated:
     unlike: Sequence[Unlike] = ()
     sizes: Sequence[str] = ()
     """Of nodes without a price: how large they are, and which flavour is nearest, in words."""
+    capped: Sequence[str] = ()
+    """Flavours whose month costs no more than their cap, which the figures of months leave out."""
 
     @property
     def doubts(self) -> list[str]:
@@ -82,9 +85,16 @@ def simulate(
             rest = f". {'; '.join(sizes)}" if dump.view.nodes else f". {the_rest_told(dump, path)}"
             raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
-    return Simulated(
-        answer, dated_by, dump.gaps, the_rest(dump, path), the_rest_told(dump, path), recognised, unlike, sizes
-    )
+    lacks = the_rest(dump, path), the_rest_told(dump, path)
+    return Simulated(answer, dated_by, dump.gaps, *lacks, recognised, unlike, sizes, _capped(policy.catalogue))
+
+
+def _capped(catalogue: Catalogue) -> list[str]:
+    return [
+        flavour.name
+        for flavour in catalogue.flavours
+        if flavour.cap is not None or any(price.cap is not None for price in flavour.prices)
+    ]
 
 
 def _without_what_waits(dump: Dump) -> Dump:

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from htas.cli.simulate import Simulated
-from htas.documents.words import HOURS_A_MONTH, some, taint_text
+from htas.documents.words import HOURS_A_MONTH, of_lacking_requests, some, taint_text
 from htas.model.money import price_text
-from htas.model.plan_document import instant_text
+from htas.model.plan_document import instant_text, lacking_document
 from htas.model.pods import MAY_MIGRATE, RUNTIME
 from htas.planning.what_if.answer import HeldNode, RuleCost, WhatIfAnswer
 from htas.planning.what_if.arranging import Arrangement
@@ -48,6 +48,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "lowerBoundPerHour": price_text(answer.bound_nanos),
         "pods": answer.pods,
         "podsWaiting": answer.waiting,
+        "podsWithoutRequests": lacking_document(answer.lacking),
         "servicesTakenToBeMovable": answer.opted_in,
         "servicesToAnnotate": list(answer.told.annotated),
         "nodesEmptied": list(answer.told.emptied),
@@ -287,6 +288,8 @@ def lines(simulated: Simulated) -> Sequence[SimulationLine]:
     lacking = ((" ".join(gap.resources), f"the dump has {gap.lacks}: {gap.assumed}") for gap in simulated.gaps)
     found += [line("doubt", "", 0, 0, 0, 0, doubt) for doubt in simulated.doubts]
     found += [line("assumed", resources, 0, 0, 0, 0, text) for resources, text in lacking]
+    if lacks := of_lacking_requests(answer.lacking):
+        found.append(line("assumed", "requests", 0, answer.lacking.pods, 0, 0, lacks))
     found += [line("presumed", "", 0, 0, 0, 0, text) for text in presumed(answer)]
     return found
 

@@ -34,6 +34,10 @@ def notes(simulated: Simulated) -> RenderableType:
         lines.append(
             f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
         )
+    if simulated.capped:
+        lines.append(
+            f"Months are reckoned without the monthlyCap of {some(simulated.capped, ROWS)}: they may cost less."
+        )
     lines.append(
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
         " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."

@@ -15,11 +15,13 @@ from htas.cli.simulate_notes import MANY, ROWS, notes
 from htas.cli.tables import Bullet, table
 from htas.documents.words import (
     NOTHING_AS_IT_IS,
+    NOTHING_FOUND,
     NOTHING_TO_SAVE,
     WOULD_SAVE,
     cents,
     counted,
     hourly,
+    of_lacking_requests,
     saving,
     share,
     some,
@@ -54,7 +56,10 @@ def _headline(simulated: Simulated) -> RenderableType:
     nodes = counted(answer.now.nodes + unpriced, "node") + (f" ({unpriced} without a price)" if unpriced else "")
     there = f"{nodes}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
     title, doubts = Text(there, style="bold"), simulated.doubts
-    found = [*_answered(answer, is_doubted=bool(doubts)), *_pinned(answer)]
+    is_whole = all(gap.may_be_none for gap in simulated.gaps)
+    found = [*_answered(answer, is_doubted=bool(doubts), is_whole=is_whole), *_pinned(answer)]
+    if lacking := of_lacking_requests(answer.lacking):
+        found.append(Text(lacking, style="yellow"))
     if not doubts:
         return Group(title, *found, *_lacking(simulated))
     warned = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
@@ -69,13 +74,13 @@ def _lacking(simulated: Simulated) -> Iterable[RenderableType]:
             yield Text(f"  {simulated.the_rest_told}", style="yellow")
 
 
-def _answered(answer: WhatIfAnswer, *, is_doubted: bool) -> Iterable[RenderableType]:
+def _answered(answer: WhatIfAnswer, *, is_doubted: bool, is_whole: bool) -> Iterable[RenderableType]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
     if is_doubted:
         yield Text("Were this all there is:", style="bold")
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
-        yield Text(NOTHING_TO_SAVE)
+        yield Text(NOTHING_TO_SAVE if is_whole else NOTHING_FOUND)
         return
     text = Text(WOULD_SAVE)
     if not saved and lift is not None:

@@ -21,13 +21,14 @@ from htas.cli.tables import show, table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
-from htas.documents.nodes import PresentCluster, present_of
-from htas.documents.words import ago, length
+from htas.documents.nodes import PresentCluster, Reasons, present_of
+from htas.documents.words import ago, counted, length
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
+from htas.yaml_bounds import YamlBoundsError, load
 
 REFRESH_S = 1.0
 GIB = 2**30
@@ -97,13 +98,31 @@ def screen(present: PresentCluster, width: int, *, is_terminal: bool) -> Rendera
     odd = "".join(f", {states.count(name)} {name}" for name in ("draining", "not ready") if name in states)
     count = "1 node" if len(states) == 1 else f"{len(states)} nodes"
     price = f"{price_text(present.nanos_per_hour)} {present.currency}/h"
-    queue = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
+    queue = f"{counted(waiting, 'pod')} pending"
     head = f"{instant_text(present.now)}  {count}{odd}  {queue}  {price}"
     heads = [Text(head, style="bold")]
     if present.upcoming:
         heads.append(Text(f"next by period: {_due(present.upcoming, present.now)}", style="dim"))
     heads += [Text(line, style="cyan") for line in present.recommended]
+    heads += [
+        Text(f"{what}: {', '.join(f'{count} {reason}' for reason, count in _most_first(reasons))}", style="dim")
+        for what, reasons in (("nodes kept", present.kept), ("pods pending", present.unplaced))
+        if reasons
+    ]
+    if len(present.lines) > 1:
+        cells = {
+            "node": "total",
+            "cpu": _share(present.cpu, has_bars),
+            "memory": _share(present.memory, has_bars),
+            "pods": str(sum(line.pods for line in present.lines)),
+            "price/h": price_text(present.nanos_per_hour),
+        }
+        view.add_row(*(cells.get(name, "") for name in names), style="bold")
     return Group(*heads, view)
+
+
+def _most_first(reasons: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _due(upcoming: Mapping[Stage, float], now: float) -> str:
@@ -124,22 +143,33 @@ def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
             return None
         found = ClusterNow(newest.snapshot.cluster, newest.at)
     told = recommended_of(found.status)
-    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status), recommended=told)
+    reasons = reasons_of(found.status)
+    upcoming = upcoming_of(found.status)
+    return present_of(found.view, found.at, loaded.policy, sort, upcoming, recommended=told, reasons=reasons)
 
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:
     """Epoch seconds of `next` in a status document; empty where it has none, or is no document of ours."""
-    with suppress(yaml.YAMLError, AttributeError, TypeError, ValueError):
-        told = yaml.safe_load(status).get("next", {})
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
+        told = load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
     return {}
 
 
 def recommended_of(status: str) -> Sequence[str]:
     """What a daemon that only recommends has published of its savings, a line each; else empty."""
-    with suppress(yaml.YAMLError, AttributeError, TypeError):
-        return [str(line) for line in yaml.safe_load(status).get("recommended", {}).get("told", ())]
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError):
+        return [str(line) for line in load(status).get("recommended", {}).get("told", ())]
     return ()
+
+
+def reasons_of(status: str) -> Reasons:
+    """Why nodes are kept and pods are pending, by a status document; empty where it has none."""
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
+        found = load(status)
+        kept, unplaced = found.get("kept", {}), found.get("pods", {}).get("unplaced", {})
+        return Reasons(*({str(why): int(count) for why, count in each.items()} for each in (kept, unplaced)))
+    return Reasons()
 
 
 class ClusterNow(NamedTuple):

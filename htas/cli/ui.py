@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from htas.adapters.tokens import shows
+from htas.cli import signals
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster
 from htas.cli.recognising import recognised_in
@@ -27,8 +28,9 @@ from htas.cli.simulate import policy_of
 from htas.cli.ui_day import Played, PlayedBeside, PlayedDay
 from htas.daemon.authorization import Guarded
 from htas.daemon.http_server import Listener
-from htas.daemon.logging_in import session_routes, set_cookie
+from htas.daemon.logging_in import session_routes, session_secret, set_cookie
 from htas.daemon.sessions import Sessions
+from htas.daemon.wrong_tokens import WrongTokens
 from htas.model.modes import Approval
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept
@@ -37,7 +39,7 @@ from htas.model.stages import Stage
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.web.api import api_routes
-from htas.web.pages import page_routes
+from htas.web.pages import page_routes, text_page
 from htas.web.seat import DUMP, Seat, Seen
 from htas.web.sent import RequestRefusedError
 
@@ -83,27 +85,39 @@ class Entrance:
         shown = request.query_params.get("once", "").encode("utf-8", "replace")
         with self._lock:
             if self.secret is None:
-                return PlainTextResponse("this link was used already; start htas ui again for another\n", 403)
+                return self._used(request)
             if not hmac.compare_digest(shown, self.secret.encode()):
-                return PlainTextResponse("open the link as htas ui printed it\n", 401)
+                return text_page(401, "This is not the link", "Open the link as htas ui printed it, to its end.")
             self.secret = None
         answer = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
         set_cookie(answer, request, self._sessions.begin(f"Bearer {self._gate.secret}"))
         return answer
 
+    def _used(self, request: Request) -> Response:
+        """Whoever has the session that the link began is led to it."""
+        if self._sessions.authorization(session_secret(request)):
+            return RedirectResponse("/", 303, {"Cache-Control": "no-store"})
+        return text_page(
+            403,
+            "This link was used already",
+            "It works once, in the browser that opens it first. Use that browser, or end htas ui (Ctrl-C) and start it"
+            " again: it prints another link.",
+        )
+
 
 def serve(seat: Seat, port: int, secret: str | None = None) -> tuple[Listener, str]:
     """The pages and the API on loopback, and the link that opens them. Raises PermanentError."""
     seat.is_entered_once = True
-    gate, sessions = OneSecret(secret or token_urlsafe(24)), Sessions()
+    gate, sessions, wrong_tokens = OneSecret(secret or token_urlsafe(24)), Sessions(), WrongTokens()
     entrance = Entrance(gate, sessions)
     routes = [
         Route(ENTER, entrance.enter),
         *page_routes(),
-        *session_routes(gate, sessions),
+        *session_routes(gate, sessions, wrong_tokens),
         *api_routes(seat),
     ]
-    listener = Listener((LOOPBACK, port), Guarded(Starlette(routes=routes), gate, sessions), "ui", key="--port")
+    guarded = Guarded(Starlette(routes=routes), gate, sessions, wrong_tokens=wrong_tokens)
+    listener = Listener((LOOPBACK, port), guarded, "ui", key="--port")
     return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={entrance.secret}"
 
 
@@ -139,8 +153,7 @@ def token_in(path: Path | None) -> Iterator[str]:
 def run(seat: Seat, port: int, token_file: Path | None = None, played: threading.Thread | None = None) -> None:
     """Serve until a signal."""
     done = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: done.set())
+    signals.handle(dict.fromkeys((*signals.ENDING, signal.SIGHUP), done.set))
     with token_in(token_file) as token:
         listener, link = serve(seat, port, token)
         listener.start()

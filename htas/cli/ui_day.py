@@ -52,8 +52,13 @@ class PlayedDay(ABC):
             self._run_until(min(end, now + self.QUICK_S))
         while self._speed > 0:
             began = time.monotonic()
-            self._run_until(self._world.clock.now() + self.WATCHED_S)
+            if not self.stands_still():
+                self._run_until(self._world.clock.now() + self.WATCHED_S)
             time.sleep(max(0.0, self.WATCHED_S / self._speed - (time.monotonic() - began)))
+
+    def stands_still(self) -> bool:
+        """Whether the day waits for its reader."""
+        return False
 
     @abstractmethod
     def _run_until(self, instant: float) -> None: ...
@@ -65,6 +70,8 @@ class Played(PlayedDay):
     """
 
     QUICK_S, WATCHED_S = 900.0, 20.0
+    AFTER_A_WORD_S = 120.0
+    """Virtual time in which what was approved is seen to happen."""
 
     def __init__(self, seed: int, hours: float, speed: float, approval: Approval | None = None) -> None:
         loaded = load_configuration(config_file("htas.yaml"))
@@ -78,6 +85,15 @@ class Played(PlayedDay):
         self.seat = Seat("demo", lambda: policy, self._reading, world.clock.now)
         self.seat.approvals = self._daemon.approvals
         self._daemon.listeners.append(lambda result: self.seat.observe(seen(result, self._daemon)))
+        self._waiting, self._goes_on_until = 0, 0.0
+
+    def stands_still(self) -> bool:
+        """While proposals wait for a word, since the day is quicker than its reader; on for a while after each word."""
+        waiting, now = self._daemon.approvals.waiting, self._world.clock.now()
+        if waiting < self._waiting:
+            self._goes_on_until = now + self.AFTER_A_WORD_S
+        self._waiting = waiting
+        return waiting > 0 and now >= self._goes_on_until
 
     def _run_until(self, instant: float) -> None:
         self._driver.run_until(instant)

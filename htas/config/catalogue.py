@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -23,10 +24,15 @@ from htas.config.values import (
     Units,
     WholeSeconds,
     WholeUnits,
+    each_once,
+    shown,
 )
+from htas.model.billing import Alignment, Billing, Cap
 from htas.model.constraints import Effect, Taint
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Catalogue, Flavour, ZonePrice
 from htas.model.resources import Resources
+
+DAY_S = 86_400
 
 
 class TaintSetting(Section):
@@ -59,6 +65,16 @@ class ReservedSetting(Section):
     memory: Units = Field(default=0, description="Bytes. 0: likewise.")
 
 
+class ZonePriceSetting(Section):
+    """What a flavour costs in one zone."""
+
+    zone: NodeName = Field(description="A zone that sells it.")
+    per_hour: Nanos = Field(description="Price an hour there, taken exactly as written.")
+    monthly_cap: Nanos | None = Field(
+        default=None, description="The most that a calendar month costs there. null: the flavour's monthlyCap."
+    )
+
+
 class FlavourSetting(Section):
     """A machine type."""
 
@@ -76,14 +92,26 @@ class FlavourSetting(Section):
     extended: dict[ExtendedResource, WholeUnits] = Field(
         default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."
     )
-    price_per_hour: Nanos = Field(description="Price an hour, in the file's currency, taken exactly as written.")
+    zones: tuple[NodeName, ...] = Field(default=(), description="Zones that sell it. None: zones do not matter.")
+    prices: tuple[ZonePriceSetting, ...] = Field(
+        default=(), description="Its prices by zone, where they differ; in place of pricePerHour and zones."
+    )
+    price_per_hour: Nanos | None = Field(
+        default=None,
+        validate_default=True,
+        description="Price an hour, in the file's currency, taken exactly as written. Required where prices has none.",
+    )
+    monthly_cap: Nanos | None = Field(
+        default=None,
+        description="The most that a calendar month of one machine costs, whatever its hours come to; the fee is"
+        " charged beside it. null: no such limit.",
+    )
     fee_per_hour: Nanos | None = Field(
         default=None, description="What a node costs beside it, such as a licence. null: billing.feePerHour."
     )
     reserved: ReservedSetting = Field(
         default=ReservedSetting(), description="What pods cannot have of it, in cores and bytes."
     )
-    zones: tuple[NodeName, ...] = Field(default=(), description="Zones that sell it. None: zones do not matter.")
     labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
     taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
     stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
@@ -91,6 +119,25 @@ class FlavourSetting(Section):
         default=False,
         description="Bought no more; its nodes go before others, and others are bought for their pods.",
     )
+
+    @field_validator("prices")
+    @classmethod
+    def _each_zone_once(
+        cls, prices: tuple[ZonePriceSetting, ...], info: ValidationInfo
+    ) -> tuple[ZonePriceSetting, ...]:
+        each_once((price.zone for price in prices), "write one price for it")
+        if prices and info.data.get("zones"):
+            raise ValueError("name the zones already; remove the flavour's key zones")
+        return prices
+
+    @field_validator("price_per_hour")
+    @classmethod
+    def _is_one_price(cls, nanos: int | None, info: ValidationInfo) -> int | None:
+        if "prices" in info.data and nanos is None and not info.data["prices"]:
+            raise ValueError('missing; write it such as "0.1371", or prices by zone')
+        if nanos is not None and info.data.get("prices"):
+            raise ValueError("there are prices by zone beside it; remove one of both")
+        return nanos
 
     @field_validator("reserved")
     @classmethod
@@ -103,18 +150,27 @@ class FlavourSetting(Section):
     def model(self, fee: int = 0) -> Flavour:
         """`fee` is what nodes cost beside their price where the flavour does not say."""
         fee = fee if self.fee_per_hour is None else self.fee_per_hour
+
+        def capped(most: int | None) -> Cap | None:
+            most = self.monthly_cap if most is None else most
+            return None if most is None else Cap(most, fee)
+
+        prices = tuple(ZonePrice(each.zone, each.per_hour + fee, capped(each.monthly_cap)) for each in self.prices)
+        cheapest = min(prices, key=lambda each: each.nanos_per_hour, default=None)
         amounts = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods, **self.extended}
         return Flavour(
             name=self.name,
             capacity=Resources.of({**amounts, "ephemeral-storage": self.ephemeral_storage}),
-            nanos_per_hour=self.price_per_hour + fee,
+            nanos_per_hour=(self.price_per_hour or 0) + fee if cheapest is None else cheapest.nanos_per_hour,
             fee_nanos_per_hour=fee,
             reserved=Resources(self.reserved.cpu, self.reserved.memory),
-            zones=self.zones,
+            zones=self.zones or tuple(each.zone for each in prices),
             labels=self.labels,
             taints=tuple(taint.model() for taint in self.taints),
             stock=self.stock,
             retired=self.retired,
+            cap=capped(None) if cheapest is None else cheapest.cap,
+            prices=prices,
         )
 
 
@@ -125,9 +181,38 @@ class BillingSetting(Section):
         default=60.0, ge=1, description="Seconds. A minute: any part of one is charged in full (paper 3.1.2)."
     )
     minimum: WholeSeconds = Field(default=60.0, ge=0, description="Seconds. A minute: one period is always charged.")
+    alignment: Alignment = Field(
+        default=Alignment.START,
+        description="From when periods are counted. start: from each machine's start; clock: from midnight UTC, so that"
+        " with granularity 1h the hours of the clock are billed.",
+    )
+    time_zone: Text = Field(
+        default="UTC", description="Whose calendar months monthlyCap is for, such as Europe/Amsterdam."
+    )
     fee_per_hour: Nanos = Field(
         default=0, description="What every node costs beside its price, such as a licence by the node. 0: nothing."
     )
+
+    @field_validator("alignment")
+    @classmethod
+    def _divides_the_day(cls, alignment: Alignment, info: ValidationInfo) -> Alignment:
+        granularity = int(info.data.get("granularity", DAY_S))
+        if alignment is Alignment.CLOCK and DAY_S % granularity:
+            raise ValueError(f"a day is no whole number of periods of {granularity}s; write a granularity such as 1h")
+        return alignment
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        try:
+            return name if name == "UTC" else ZoneInfo(name).key
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(
+                f"{shown(name)} is no time zone that this machine knows; write UTC or one such as Europe/Amsterdam"
+            ) from None
+
+    def model(self) -> Billing:
+        return Billing(int(self.granularity), int(self.minimum), self.alignment, self.time_zone)
 
 
 class CatalogueSetting(Section):
@@ -138,6 +223,6 @@ class CatalogueSetting(Section):
     flavours: tuple[FlavourSetting, ...] = Field(min_length=1, description="What can be bought.")
 
     def model(self) -> Catalogue:
-        billing = Billing(int(self.billing.granularity), int(self.billing.minimum))
+        billing = self.billing.model()
         fee = self.billing.fee_per_hour
         return Catalogue(tuple(flavour.model(fee) for flavour in self.flavours), self.currency, billing)

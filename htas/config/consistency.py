@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from htas.config.audit_file import shared_audit_file
 from htas.config.document import Document, Steps
-from htas.config.groups import OF_WHAT_IS_BOUGHT, GroupSetting, LimitsSetting
+from htas.config.groups import OF_WHAT_IS_BOUGHT, ClusterLimitsSetting, GroupSetting
 from htas.config.migration_keys import REAL, unstated
 from htas.config.openstack import KubeadmSetting
 from htas.config.problems import near, parsed
@@ -169,7 +169,7 @@ def _doubles(document: Document, items: Sequence[object]) -> Iterator[Problem]:
 def _limits(document: Document) -> Limits | None:
     """The cluster's limits; None where they are unsound themselves."""
     raw = document.raw.get("limits", {})
-    setting = parsed(LimitsSetting, document, raw, (), [])
+    setting = parsed(ClusterLimitsSetting, document, raw, (), [])
     return setting.limits() if setting is not None else None
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from htas.files import RefusedFileError, read_file
 from htas.model.snapshot import Problem
+from htas.yaml_bounds import Bounds, YamlBoundsError
 
 Steps: TypeAlias = tuple[str | int, ...]
 """Where a value stands: the keys and positions that lead to it."""
@@ -18,8 +19,6 @@ Steps: TypeAlias = tuple[str | int, ...]
 
 MOST_BYTES = 2**20
 """As much as a ConfigMap holds: some 7,000 flavours."""
-MOST_VALUES = 200_000
-"""Twice what a file of that size can hold without aliases."""
 
 
 class Document:
@@ -85,9 +84,6 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             return None, [Problem(file, "is empty or no mapping; write keys and values, such as `cluster: demo`")]
-        if _written_out(root) > MOST_VALUES:
-            what = f"comes to more than {MOST_VALUES:,} values once its aliases are written out; write fewer"
-            return None, [Problem(file, what)]
         doubles = list(_doubles(root, file))
         return Document(file, root, loader.construct_document(root)), doubles
     except RefusedFileError as error:
@@ -102,39 +98,8 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
         return None, [Problem(f"{file}:{mark.line + 1 if mark else 1}", f"malformed YAML: {said}")]
     except yaml.YAMLError as error:
         return None, [Problem(file, f"malformed YAML: {' '.join(str(error).split())}")]
-    except RecursionError:
-        return None, [Problem(file, "is nested too deeply to be a configuration")]
-
-
-def _written_out(root: yaml.Node) -> int:
-    """How many values it comes to where each alias is written out; 30 lines of aliases to aliases come to billions.
-
-    More than MOST_VALUES where an alias is part of what it stands for.
-    """
-    sizes: dict[int, int] = {}
-    open_nodes: set[int] = set()
-    waiting: list[tuple[yaml.Node, bool]] = [(root, False)]
-    while waiting:
-        node, is_counted = waiting.pop()
-        parts = _parts(node)
-        if is_counted:
-            sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
-            open_nodes.discard(id(node))
-            if sizes[id(node)] > MOST_VALUES:
-                return sizes[id(node)]
-        elif id(node) in open_nodes:
-            return MOST_VALUES + 1
-        elif id(node) not in sizes:
-            open_nodes.add(id(node))
-            waiting.append((node, True))
-            waiting += [(part, False) for part in parts if id(part) not in sizes]
-    return sizes[id(root)]
-
-
-def _parts(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+    except YamlBoundsError as error:
+        return None, [Problem(f"{file}:{error.line}", error.why)]
 
 
 def key_text(steps: Steps) -> str:
@@ -174,6 +139,15 @@ def _doubles(root: yaml.Node, file: str) -> Iterator[Problem]:
 
 class _Loader(yaml.SafeLoader):
     """YAML of mappings, lists, text, true, false and null. All else stays text, keys always: no `NO` becomes false."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._bounds = Bounds()
+
+    def get_event(self) -> Any:
+        event = super().get_event()  # type: ignore[no-untyped-call]
+        self._bounds.take(event)
+        return event
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         self.flatten_mapping(node)

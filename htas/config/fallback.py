@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, Real, Seconds, Section
+from htas.config.values import Count, Integer, Real, Seconds, Section
 from htas.model.policy import Engine, Fallback, FallbackMode, NewPods, Promises
 
 MOST_WORKERS = 64
@@ -52,6 +52,13 @@ class FallbackSetting(Section):
     patience: Seconds = Field(
         default=300.0,
         description="How long a pod waits for a cloud that is away or has just failed, before others leave for it; 5m.",
+    )
+
+    preempt_below: Integer = Field(
+        default=0,
+        description="Running pods of lower priority than this (pause pods of overprovisioning) are preempted before "
+        "anything is launched; others only where nothing can be launched. 0: pods of negative priority; 2147483647: "
+        "every pod of lower priority, exactly as kube-scheduler does; -2147483648: none.",
     )
 
     @field_validator("promises")

@@ -28,6 +28,7 @@ from htas.config.values import (
 from htas.model.edge import Tier
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy, ShapePoint
 from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup, Workload
+from htas.model.resources import DefaultRequests
 
 
 class ScoredResource(Section):
@@ -113,6 +114,26 @@ class SchedulingSetting(Section):
         return Packing(self.algorithm or default, scoring)
 
 
+class DefaultRequestsSetting(Section):
+    """What counts of a pod that states no request, where a machine is launched or saved; 0: nothing."""
+
+    cpu: Millicores = Field(default=100, ge=0, description="100m, as kube-scheduler's scores count. 0: nothing.")
+    memory: Units = Field(default=200 * 2**20, ge=0, description="200Mi, likewise. 0: nothing.")
+
+    def model(self) -> DefaultRequests:
+        return DefaultRequests(self.cpu, self.memory)
+
+
+class ClusterSchedulingSetting(SchedulingSetting):
+    """How work is placed on nodes of no group, and what counts of pods without requests on all nodes."""
+
+    default_requests: DefaultRequestsSetting = Field(
+        default=DefaultRequestsSetting(),
+        description="What a pod counts that states no cpu, or no memory, where a machine is launched or saved: sizes "
+        "of machines, draining, simulate. What fits a node is judged by what pods state, as by kube-scheduler.",
+    )
+
+
 class WeightsSetting(Section):
     """What cpu and memory count in a flavour's score (paper, section 4.3)."""
 
@@ -168,6 +189,17 @@ class LimitsSetting(Section):
 
     def limits(self) -> Limits:
         return Limits(self.max_nodes, self.max_cpu, self.max_memory, self.max_price_per_hour)
+
+
+class ClusterLimitsSetting(LimitsSetting):
+    """Upper bounds over all groups, and on launches."""
+
+    max_launches_per_pod: Count = Field(
+        default=3,
+        ge=1,
+        description="Machines launched for a pod within an hour while none of them runs it, or another pod of its "
+        "owner; then it waits. 3.",
+    )
 
 
 OF_WHAT_IS_BOUGHT = (

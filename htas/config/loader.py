@@ -107,6 +107,10 @@ def _offers(document: Document, raw: dict[str, object], steps: Steps, problems: 
     return OfferedRoom(names, tuple(flavour.model() for flavour in sound if flavour is not None), catalogue)
 
 
+ONCE = "rename or remove one"
+BY_ZONE = 'write one flavour with its prices by zone, such as prices: [{zone: az-1, perHour: "0.20"}]'
+
+
 def _doubles(document: Document, items: list[tuple[int, object]], steps: Steps) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for i, item in items:
@@ -115,7 +119,8 @@ def _doubles(document: Document, items: list[tuple[int, object]], steps: Steps) 
             continue
         place = document.place((*steps, i, "name"))
         if name in first:
-            yield Problem(place, f"{name!r} is defined already at {first[name]}; rename or remove one")
+            by_zone = "zones" in item if isinstance(item, dict) else False
+            yield Problem(place, f"{name!r} is defined already at {first[name]}; {BY_ZONE if by_zone else ONCE}")
         first.setdefault(name, place.rpartition("/")[2])
 
 
@@ -149,8 +154,10 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,
         value=settings.value.model(),
+        max_launches_per_pod=settings.limits.max_launches_per_pod,
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
+        default_requests=settings.scheduling.default_requests.model(),
         max_rental_lengthening=settings.max_rental_lengthening,
         approval=settings.approval.model() if settings.mode == "approve" else None,
         moves_instead_of_buying=settings.move_instead_of_buying,

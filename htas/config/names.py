@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from htas.model.extra_specs import EXAMPLE, is_of_nova
 from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 
 NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -92,6 +93,8 @@ def checked_extended_resource(text: str) -> str:
     if text in ("cpu", "memory", "pods", "ephemeral-storage"):
         key = "ephemeralStorage" if text == "ephemeral-storage" else text
         raise ValueError(f"{text!r} is no extended resource; write it as the flavour's own key {key}")
+    if is_of_nova(text):
+        raise ValueError(f"{text!r} is Nova's word; write the resource that its nodes report to Kubernetes, {EXAMPLE}")
     if not text.startswith("hugepages-") and "/" not in text:
         raise ValueError(f"{text!r} has no domain; write it as nodes report it, such as nvidia.com/gpu")
     return checked_qualified_name(text)

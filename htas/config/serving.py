@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from htas.config.values import Section, Switch, Text, shown
+from htas.config.values import Section, Switch, Text, Written, shown
 
 _LISTEN = re.compile(r"(?P<host>[A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")
 
@@ -43,6 +43,15 @@ class TlsSetting(Section):
         return self
 
 
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+def _host(value: object) -> object:
+    if not isinstance(value, str) or not _HOST.fullmatch(value):
+        raise ValueError(f'{shown(value)} is not a name; write one such as "htas.example.org" or "*.example.org"')
+    return value
+
+
 class HttpSetting(Section):
     """Health, metrics, the last plan; moves and searches asked for, over HTTP."""
 
@@ -61,6 +70,10 @@ class HttpSetting(Section):
     token_review: Switch = Field(
         default=False,
         description="Whether tokens of the API server count, whose users may get or post the path (nonResourceURLs).",
+    )
+    hosts: tuple[Annotated[str, BeforeValidator(_host), Written(_HOST.pattern)], ...] = Field(
+        default=(),
+        description="Names that `listen` is reached under, beside addresses and localhost; others are refused (421).",
     )
     tls: TlsSetting = Field(default=TlsSetting(), description="Serve `listen` by HTTPS.")
 

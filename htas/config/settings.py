@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
-from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
+from htas.config.groups import ClusterLimitsSetting, ClusterSchedulingSetting, GroupSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
@@ -122,7 +122,7 @@ class Configuration(Section):
     volumes: VolumesSetting = Field(
         default=VolumesSetting(), description="What CSI drivers will make of machines still to be bought."
     )
-    limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
+    limits: ClusterLimitsSetting = Field(default=ClusterLimitsSetting(), description="Over all groups.")
     namespaces: tuple[NamespaceLimitSetting, ...] = Field(
         default=(),
         description="What namespaces may have of the machines that are bought, and pin on them; others have no bound.",
@@ -135,8 +135,8 @@ class Configuration(Section):
     notices: tuple[NoticeSetting, ...] = Field(
         default=(), max_length=20, description="Who is told of limits, failed purchases, undone drains and the budget."
     )
-    scheduling: SchedulingSetting = Field(
-        default=SchedulingSetting(),
+    scheduling: ClusterSchedulingSetting = Field(
+        default=ClusterSchedulingSetting(),
         description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
     )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

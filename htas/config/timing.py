@@ -73,10 +73,17 @@ class TimeoutsSetting(Section):
     release: Seconds = Field(
         default=300.0, gt=0, description="Until a machine that does not go is asked for its end again; 5m."
     )
+    unused: Seconds = Field(
+        default=600.0,
+        gt=0,
+        description="How long room is kept for pods that another scheduler does not bind, then it pauses; 10m, longer "
+        "than a start.",
+    )
     backoff_initial: Seconds = Field(
         default=20.0,
         gt=0,
-        description="How long a flavour that failed is not asked for, at first; 20s: meanwhile dearer ones are bought.",
+        description="How long a flavour that failed, or was launched for pods that did not use it, is not launched "
+        "again, at first; 20s: meanwhile dearer ones are bought.",
     )
     backoff_max: Seconds = Field(
         default=1800.0, gt=0, validate_default=True, description="What that doubles up to; 30m (Cluster Autoscaler's)."

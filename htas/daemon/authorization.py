@@ -8,8 +8,11 @@ token once and has a cookie from then on (`sessions.py`); the pages themselves a
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -21,7 +24,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
 from htas.daemon.audit import AuditEntry, AuditLog, cut, instant, plain_query
+from htas.daemon.host_names import HostNames
 from htas.daemon.sessions import Sessions, cookie_name
+from htas.daemon.wrong_tokens import WrongTokens
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
 from htas.web.sent import WHO, RequestRefusedError
@@ -94,18 +99,31 @@ class Gate:
 
 
 class Guarded:
-    """An application behind a gate (ASGI). Writes from a page of another origin, and forms, are refused first."""
+    """An application behind a gate (ASGI). Other names of this server, writes from a page of another origin, and forms
+    are refused first.
+    """
 
     def __init__(
-        self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None, audit: AuditLog | None = None
+        self,
+        app: ASGIApp,
+        gate: Gatekeeper,
+        sessions: Sessions | None = None,
+        audit: AuditLog | None = None,
+        hosts: HostNames | None = None,
+        wrong_tokens: WrongTokens | None = None,
     ) -> None:
         self._app = app
         self._gate = gate
         self._sessions = sessions
         self._audit = audit
+        self._hosts = hosts or HostNames()
+        self._wrong_tokens = wrong_tokens or WrongTokens()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         send = _with_headers(send)
+        refusal = self._hosts.refusal(Headers(scope=scope).get("host", ""), scope["path"])
+        if refusal is not None:
+            return await RequestRefusedError(421, refusal).response()(scope, receive, send)
         if self._audit is None or scope["type"] != "http" or _is_open(scope):
             return await self._answer(scope, receive, send)
         answered = Answered(send)
@@ -123,11 +141,15 @@ class Guarded:
                     refuse_a_page(headers)
                     refuse_a_form(headers)
                 if scope["path"] != SESSION:
-                    shown = self._shown(headers)
-                    scope[WHO] = await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
+                    scope[WHO] = await self._checked(scope, self._shown(headers))
             except RequestRefusedError as refused:
                 return await refused.response()(scope, receive, send)
         return await self._app(scope, receive, send)
+
+    async def _checked(self, scope: Scope, shown: str) -> str:
+        """Who asks. Raises RequestRefusedError."""
+        check = partial(self._gate.check, shown, scope["method"], scope["path"])
+        return await judged(check, self._wrong_tokens, source_of(scope) if shown else None)
 
     def _shown(self, headers: Headers) -> str:
         """The Authorization header, or what the browser's session began with."""
@@ -136,6 +158,32 @@ class Guarded:
             return shown
         name = cookie_name(headers.get("host", ""))
         return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(name, ""))
+
+
+async def judged(check: Callable[[], str], wrong_tokens: WrongTokens, source: str | None) -> str:
+    """Who a token belongs to, after the pause that its source has earned. None: no token was shown.
+
+    Raises RequestRefusedError.
+    """
+    if source is None:
+        return await run_in_threadpool(check)
+    pause_s = wrong_tokens.pause_s(source)
+    if pause_s:
+        await asyncio.sleep(pause_s)
+    try:
+        who = await run_in_threadpool(check)
+    except RequestRefusedError as refused:
+        if refused.status == 401:
+            wrong_tokens.wrong(source)
+        raise
+    wrong_tokens.right(source)
+    return who
+
+
+def source_of(scope: Scope) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 class Answered:
@@ -153,12 +201,11 @@ class Answered:
         await self._send(message)
 
     def entry(self, scope: Scope) -> AuditEntry:
-        client = scope.get("client")
         return AuditEntry(
             at=instant(self._at),
             how="http",
             who=cut(scope.get(WHO, "")),
-            source=cut(client[0]) if client else "",
+            source=cut(source_of(scope)),
             method=cut(scope["method"]),
             path=cut(scope["path"]),
             query=plain_query(scope.get("query_string", b"").decode("latin-1")),

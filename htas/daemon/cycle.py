@@ -18,7 +18,7 @@ from htas.daemon.searching import Searching
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
-from htas.execution.claims_seen import ready_by_now, with_true_claims
+from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.drainer import Drainer
 from htas.execution.event_recorder import EventRecorder
@@ -28,7 +28,8 @@ from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
-from htas.execution.ports import Ports, observed
+from htas.execution.orphans import orphans
+from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
@@ -121,7 +122,9 @@ class Daemon:
         self._evictor = Evictor(ports, policy)
         self.requested_moves = RequestedMoves(self._evictor)
         self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor, self._retries)
-        self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor, self._retries)
+        self._rearranging = RearrangementExecutor(
+            ports, calls, policy, self._moves, self._evictor, self._retries, self._machines
+        )
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
         self._executor = Executor(
             ports,
@@ -285,7 +288,8 @@ class Daemon:
             except HTASError:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
-        view, cloud = observed(self.ports, self.policy), self._look_at_the_cloud()
+        cloud = self._look_at_the_cloud()
+        view = self._machines.observed(cloud.instances)
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
 
@@ -306,11 +310,12 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), observed(self.ports, self.policy)
-        claims = business.claims
+        business, cloud = self._journal.business(), self._look_at_the_cloud()
+        view = self._machines.observed(cloud.instances, business.claims)
+        strangers = self._machines.strangers(cloud.instances)
+        claims = tuple(claim for claim in business.claims if claim.instance not in strangers)
         view = msgspec.structs.replace(
             view,
-            nodes=with_true_claims(view.nodes, claims),
             pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
         if self._journal.problem:
@@ -337,6 +342,7 @@ class Daemon:
             failed_moves=self._retries.left_alone(now),
             memory=self._memory,
             rearrangement=rearrangement_of(business.disruptions),
+            orphans=orphans(view.nodes, business.claims, cloud.instances, self.policy),
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 

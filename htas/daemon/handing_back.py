@@ -12,14 +12,20 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.daemon.kubernetes_wiring import KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, LeaseTiming
+from htas.daemon.orphans import refuse_a_cluster_that_is_led
 from htas.daemon.remote_store import begin
 from htas.daemon.stores import has_store, open_store
+from htas.execution.adopting import adopt, chosen
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, ParallelCalls
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.handing_back import HandingBack, Left, forget
+from htas.execution.identity import identify
 from htas.execution.machines import Machines
+from htas.execution.orphans import orphans
 from htas.execution.ports import Ports
+from htas.model.claims import Instance
+from htas.model.orphans import OrphanReason
 from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.ports import HTASError, PermanentError, StorePort, TransientError
 
@@ -32,6 +38,14 @@ HOLD_S = 60.0
 Tell = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """The orphans that are handed back: those that are named, or all; of another `cluster` of HTAS only if named."""
+
+    cluster: str | None
+    names: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Handback:
     """One run of the command. `tell` is given lines of progress; all instants are real seconds."""
@@ -42,6 +56,8 @@ class Handback:
     namespace: str | None = None
     needs_lease: bool = True
     pause: Callable[[float], None] = sleep
+    orphans: Which | None = None
+    """What alone is handed back; None: every machine."""
     _deadline: float = field(init=False)
     _told: set[tuple[str, str, str]] = field(default_factory=set)
 
@@ -49,7 +65,9 @@ class Handback:
         self._deadline = monotonic() + self.timeout_s
 
     def give_back(self) -> Sequence[Left]:
-        """Empty and release every machine of ours; what is left, with the reason. Lease and status go if nothing is.
+        """Empty and release every machine of ours, or the orphans alone; what is left, with the reason.
+
+        Lease and status go where none of all machines is left.
 
         Raises PermanentError where the daemon does not make way or there is no lease, HTASError where cluster or cloud
         do not answer.
@@ -60,7 +78,7 @@ class Handback:
                 left = self._give_back(world, leadership, store)
             finally:
                 store.close()
-            if not left:
+            if not left and self.orphans is None:
                 self._leave_nothing(world, leadership)
             return left
 
@@ -142,17 +160,43 @@ class Handback:
             stack.callback(cloud_calls.close)
             ports = world.ports(store)
             world.lead()
-            handing = self._handing(ports, calls, cloud_calls, world.namespace)
+            only = self._claims_of_orphans(world, ports, self.orphans) if self.orphans is not None else None
+            handing = self._handing(ports, calls, cloud_calls, world.namespace, only)
             self._tell_all(handing.begin())
             self._run(handing, leadership)
             if handing.left:
                 self._tell_all(handing.give_up())
             return handing.left
 
-    def _handing(self, ports: Ports, calls: Calls, cloud_calls: Calls, namespace: str) -> HandingBack:
+    def _claims_of_orphans(self, world: KubernetesWorld, ports: Ports, which: Which) -> frozenset[str]:
+        """The claims of the orphans that are meant. Those of another cluster are adopted first."""
+        refuse_a_cluster_that_is_led(world, which.cluster)
+        view, instances = ports.cluster.observe(), self._instances(ports)
+        claims = tuple(ports.store.claims())
+        nodes = identify(view.nodes, claims, instances, self.loaded.policy.cluster).nodes
+        them = chosen(orphans(nodes, claims, instances, self.loaded.policy), instances, which.cluster, which.names)
+        strange = [each for each in them if each.reason is OrphanReason.OTHER_CLUSTER]
+        outcomes = adopt(ports, self.loaded.policy, strange, nodes, None)
+        self._tell_all(outcomes)
+        lost = {each.subject for each in outcomes if each.status is not OutcomeStatus.DONE}
+        return frozenset(each.claim or each.machine for each in them if each.machine not in lost)
+
+    def _instances(self, ports: Ports) -> tuple[Instance, ...]:
+        """What the cloud lists; it is waited for where it has not been listed yet."""
+        while True:
+            try:
+                return tuple(ports.provider.instances())
+            except TransientError:
+                if monotonic() > self._deadline:
+                    raise
+                self.pause(STEP_S)
+
+    def _handing(
+        self, ports: Ports, calls: Calls, cloud_calls: Calls, namespace: str, only: frozenset[str] | None
+    ) -> HandingBack:
         policy = self.loaded.policy
         machines = Machines(ports, CloudCalls(cloud_calls, ports.clock), policy, Backoffs(policy.timeouts))
-        return HandingBack(ports, calls, policy, machines, own_pod=f"{namespace}/{identity()}")
+        return HandingBack(ports, calls, policy, machines, own_pod=f"{namespace}/{identity()}", only=only)
 
     def _run(self, handing: HandingBack, leadership: Leadership) -> None:
         """Step by step, until nothing is left that goes, or time is over."""

@@ -14,12 +14,14 @@ from starlette.routing import Route
 from htas.daemon.audit import AuditLog
 from htas.daemon.authorization import Gate, Gatekeeper, Guarded
 from htas.daemon.health import Health
+from htas.daemon.host_names import HostNames
 from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.logging_in import session_routes
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
 from htas.daemon.sessions import Sessions
+from htas.daemon.wrong_tokens import WrongTokens
 from htas.model.plan_document import plan_document
 from htas.web.api import api_routes
 from htas.web.pages import page_routes
@@ -55,6 +57,7 @@ class HttpServer:
         health_address: tuple[str, int] | None = None,
         certificate: Certificate | None = None,
         audit: AuditLog | None = None,
+        hosts: HostNames | None = None,
     ) -> None:
         self._listeners: list[Listener] = []
         self.health_port: int | None = None
@@ -63,10 +66,10 @@ class HttpServer:
             probes = Listener(health_address, Starlette(routes=routes), "health", key="http.healthListen")
             self._listeners.append(probes)
             self.health_port = probes.port
-        sessions = Sessions()
-        main = Listener(
-            address, Guarded(application(desks, gate, sessions), gate, sessions, audit), "http", certificate
-        )
+        sessions, self.wrong_tokens = Sessions(), WrongTokens(desks.metrics.wrong_token)
+        answering = application(desks, gate, sessions, self.wrong_tokens)
+        guarded = Guarded(answering, gate, sessions, audit, hosts, self.wrong_tokens)
+        main = Listener(address, guarded, "http", certificate)
         self._listeners.append(main)
         self.port = main.port
 
@@ -95,7 +98,7 @@ def probe_routes(health: Health) -> list[Route]:
     return [Route("/healthz", works), Route("/readyz", is_ready)]
 
 
-def application(desks: Endpoints, gate: Gatekeeper, sessions: Sessions) -> Starlette:
+def application(desks: Endpoints, gate: Gatekeeper, sessions: Sessions, wrong_tokens: WrongTokens) -> Starlette:
     """The routes, on what the daemon knows of itself; who may ask is asked before (`Guarded`)."""
     metrics, moves, searches = desks.metrics, desks.moves, desks.searches
 
@@ -122,7 +125,7 @@ def application(desks: Endpoints, gate: Gatekeeper, sessions: Sessions) -> Starl
     return Starlette(
         routes=[
             *page_routes(),
-            *session_routes(gate, sessions),
+            *session_routes(gate, sessions, wrong_tokens),
             *api_routes(desks.seat),
             *probe_routes(desks.health),
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),

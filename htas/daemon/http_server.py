@@ -8,6 +8,7 @@ probe, which sends its request at once, is answered while thousands dawdle.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class Limits:
 LIMITS = Limits()
 CUT_OFF_S = 0.1
 """From there until tasks are cancelled: by then each knows that its client is gone, and ends without an answer."""
+SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+SAID_AGAIN_S = 600.0
+"""A shortage that lasts is logged again then."""
+MORE_DESCRIPTORS = "raise the limit of open files (ulimit -n), and look at what holds them (ls /proc/PID/fd)"
 UNWANTED_BYTES = 2**20
 """Of a body that goes on after its request was answered (refused, say): 100 MB of them were read and thrown away."""
 
@@ -218,6 +223,20 @@ class _Loop(asyncio.SelectorEventLoop):
     def __init__(self, handshake_s: float) -> None:
         super().__init__()
         self._handshake_s = handshake_s
+        self._short_since: float | None = None
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Log once that connections cannot be accepted: asyncio tries again each second, and logs each time."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in SHORT_OF:
+            super().call_exception_handler(context)
+            return
+        now = self.time()
+        if self._short_since is None or now - self._short_since > SAID_AGAIN_S:
+            self._short_since = now
+            log.error(
+                "no connection can be accepted, tried again each second", error=error.strerror, remedy=MORE_DESCRIPTORS
+            )
 
     async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
         if options.get("ssl") is not None:

@@ -25,6 +25,7 @@ from htas.config.openstack import OpenStackSetting
 from htas.daemon.migration_wiring import moves_by_method
 from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
+from htas.execution.identity import identify
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import HTASError, NotFoundError, StorePort
@@ -178,6 +179,7 @@ class KubernetesWorld(KubernetesBase):
         self.supply.look()
         view, provider = self.cluster.live.view(), self.supply.provider
         instances = tuple(provider.instances())
+        view = identify(view.nodes, (), instances, self._loaded.policy.cluster).applied(view)
         return ClusterSnapshot(
             taken_at=self.clock.now(),
             cluster=view,

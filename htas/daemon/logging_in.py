@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.authorization import SESSION, Gatekeeper
+from htas.daemon.authorization import SESSION, Gatekeeper, judged, source_of
 from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
+from htas.daemon.wrong_tokens import WrongTokens
 from htas.web.endpoints import PREFIX
 from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body
 
@@ -23,23 +25,24 @@ class Login(msgspec.Struct, frozen=True):
     token: str
 
 
-def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
+def session_routes(gate: Gatekeeper, sessions: Sessions, wrong_tokens: WrongTokens) -> list[BaseRoute]:
     """POST {"token": "…"} begins a session, DELETE ends it."""
 
     async def begin(request: Request) -> Response:
         try:
             login = as_json(await sent_body(request, LONGEST), Login)
             shown = f"Bearer {login.token.strip()}"
-            request.scope[WHO] = await run_in_threadpool(gate.check, shown, "GET", FIRST_PAGE)
+            check = partial(gate.check, shown, "GET", FIRST_PAGE)
+            request.scope[WHO] = await judged(check, wrong_tokens, source_of(request.scope))
         except RequestRefusedError as refused:
             return refused.response()
-        sessions.end(request.cookies.get(_name(request), ""))  # else it would live on, and nobody could end it
+        sessions.end(session_secret(request))  # else it would live on, and nobody could end it
         answer = Response(status_code=204)
         set_cookie(answer, request, sessions.begin(shown))
         return answer
 
     async def end(request: Request) -> Response:
-        sessions.end(request.cookies.get(_name(request), ""))
+        sessions.end(session_secret(request))
         answer = Response(status_code=204)
         answer.delete_cookie(_name(request), path="/", httponly=True, samesite="strict")
         return answer
@@ -56,6 +59,11 @@ def set_cookie(answer: Response, request: Request, secret: str) -> None:
     answer.set_cookie(
         _name(request), secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
     )
+
+
+def session_secret(request: Request) -> str:
+    """What the browser's cookie holds; empty: it has none."""
+    return request.cookies.get(_name(request), "")
 
 
 def _name(request: Request) -> str:

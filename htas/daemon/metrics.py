@@ -19,7 +19,7 @@ from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.proposals import Launch
-from htas.model.reasons import ProposalReason
+from htas.model.reasons import OutcomeReason, ProposalReason
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
@@ -53,8 +53,17 @@ class Metrics:
             "htas_cycle_duration_seconds", "A whole cycle.", ["part"], buckets=SECONDS, registry=make
         )
         self._actions = Counter("htas_actions_total", "What was done.", ["verb", "status"], registry=make)
+        self._restored = Counter(
+            "htas_node_labels_restored_total", "Nodes whose labels HTAS has set back.", registry=make
+        )
+        self._held = Counter(
+            "htas_deletions_held_total", "Deletes not made: pods ran on the machine's node.", registry=make
+        )
         self._waited = Histogram(
             "htas_pod_bind_wait_seconds", "From a pod's creation to its bind.", buckets=WAITS, registry=make
+        )
+        self._wrong_tokens = Counter(
+            "htas_http_wrong_tokens_total", "Requests that showed a token which is not known.", registry=make
         )
         self._restarts = Counter(
             "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
@@ -89,6 +98,10 @@ class Metrics:
             if outcome.status is OutcomeStatus.RECOMMENDED:
                 continue  # the same again in each cycle: the course with HTAS is what is counted
             self._actions.labels(outcome.action.value, outcome.status.value).inc()
+            if outcome.reason is OutcomeReason.RELABELLED:
+                self._restored.inc()
+            if outcome.reason is OutcomeReason.PODS_RUN:
+                self._held.inc()
             if outcome.move is not None:
                 self._moves.count(outcome.move)
         self._machines.observe(result)
@@ -115,6 +128,9 @@ class Metrics:
     def called_cloud(self, method: str, service: str, status: int, seconds: float) -> None:
         """A call to the cloud; status 0: there was no answer."""
         self._cloud.count(status, seconds, service, method)
+
+    def wrong_token(self) -> None:
+        self._wrong_tokens.inc()
 
     def restarted(self, kind: str) -> None:
         self._restarts.labels(kind).inc()

@@ -24,6 +24,8 @@ log = structlog.get_logger()
 
 LOOK_S = 5.0
 """Between looks at the files. The kubelet takes up to a minute to bring a changed ConfigMap to a pod."""
+PAUSE_S = 1.0
+"""After each look: requests that come meanwhile are one, since each has all stages run."""
 FIXED = (
     "mode",
     "recommend",
@@ -51,33 +53,34 @@ class Reloading:
         self._told = told
         self._seen = fingerprint(loaded)
         self._wake = Event()
-        self._is_stopping = False
+        self._stopping = Event()
         self._thread = Thread(target=self._run, name="configuration", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def look_now(self) -> None:
-        """Read it again whether or not its content changed (SIGHUP)."""
+        """Read it again whether or not its content changed (SIGHUP). Requests within `PAUSE_S` are one."""
         self._wake.set()
 
     def stop(self) -> None:
-        self._is_stopping = True
+        self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
 
     def _run(self) -> None:
-        while not self._is_stopping:
-            is_told = self._wake.wait(LOOK_S)
+        while not self._stopping.is_set():
+            is_asked = self._wake.wait(LOOK_S)
             self._wake.clear()
-            if not self._is_stopping:
-                self.look(is_told)
+            if not self._stopping.is_set():
+                self.look(is_asked)
+                self._stopping.wait(PAUSE_S)
 
-    def look(self, is_told: bool = False) -> None:
+    def look(self, is_asked: bool = False) -> None:
         """Adopt what is in the files if it differs from what runs and is right."""
         seen = fingerprint(self._loaded)
-        if seen == self._seen and not is_told:
+        if seen == self._seen and not is_asked:
             return
         self._seen = seen
         try:

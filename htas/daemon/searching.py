@@ -149,7 +149,8 @@ class Searching:
                 self._tell(state=SearchState.DROPPED, message="another one was under way")
             return []
         self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
-        who = "it was asked for" if is_requested else f"{len(plan.optimize)} pods wait and nothing can be bought"
+        pods = "1 pod waits" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods wait"
+        who = "it was asked for" if is_requested else f"{pods} and nothing can be bought"
         return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, who)]
 
     def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:

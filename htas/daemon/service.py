@@ -19,6 +19,7 @@ from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.cycle_view import seen, seen_of_course
 from htas.daemon.cycling import Cycling
 from htas.daemon.health import Health
+from htas.daemon.host_names import HostNames
 from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.http_server import Certificate
 from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
@@ -29,6 +30,7 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.notice_receivers import Telling
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
+from htas.daemon.orphan_log import OrphanLog
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
@@ -152,9 +154,8 @@ class Service:
             if audit is not None:
                 audit.start()
                 stack.callback(audit.close)
-            server = HttpServer(
-                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded), audit
-            )
+            certificate, hosts = certificate_of(self._loaded), HostNames(setting.hosts)
+            server = HttpServer(setting.address, desks, self._gate, setting.health_address, certificate, audit, hosts)
             server.start()
             stack.callback(server.stop)
             log.info("listens", host=setting.address[0], port=server.port, healthPort=server.health_port)
@@ -304,6 +305,7 @@ class Service:
 
         self._metrics.state.policy = lambda: daemon.policy
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
+        daemon.listeners.append(OrphanLog().observe)
         self._tell_the_seat(daemon)
         self._tell_people(daemon)
         self._tell_of_store(daemon)

@@ -14,6 +14,7 @@ from htas.daemon.cycle import CycleResult
 from htas.model.holds import HoldReason
 from htas.model.money import NANOS
 from htas.model.nodes import Node
+from htas.model.orphans import OrphanReason
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
 from htas.model.savings import Savings
@@ -121,12 +122,18 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     yield _counted("htas_nodes", "Nodes.", ["group", "state"], nodes)
     claims = ((claim.group, claim.state.value) for claim in snapshot.claims)
     yield _counted("htas_claims", "Machines wanted and had.", ["group", "state"], claims)
+    orphans = Counter(each.reason for each in snapshot.orphans)
+    what = "Machines of ours that the configuration has no place for."
+    yield _gauge("htas_orphans", what, ["reason"], [((each.value,), float(orphans[each])) for each in OrphanReason])
     yield GaugeMetricFamily("htas_drains", "Nodes being emptied.", value=float(len(snapshot.drains)))
     kept = ((item.reason.value,) for item in result.plan.kept)
     yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
     away = float(bool(snapshot.cloud_problem))
     yield GaugeMetricFamily("htas_cloud_away", "1 while the cloud does not answer.", value=away)
     waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
+    unused = snapshot.memory.launches.unused.values()
+    what = "Launches within the last hour that none of their pods came to use, by owner of the pods."
+    yield GaugeMetricFamily("htas_unused_launches", what, value=float(sum(len(each.launched_at) for each in unused)))
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
 
 

@@ -104,7 +104,17 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
             for each in snapshot.backoffs[:MOST]
         },
         "problems": problems[:MOST],
+        **_orphans(result),
     }
+
+
+def _orphans(result: CycleResult) -> dict[str, Any]:
+    """Machines that the configuration has no place for; nothing where there are none."""
+    found = result.snapshot.orphans
+    if not found:
+        return {}
+    counts = Counter(each.reason.value for each in found)
+    return {"orphans": {"machines": dict(sorted(counts.items())), "first": [each.says for each in found[:MOST]]}}
 
 
 def _nodes(result: CycleResult) -> dict[str, dict[str, int]]:

@@ -215,7 +215,9 @@ def alternative(books: Books, against: str) -> Alternative:
     if re.fullmatch(r"[1-9][0-9]{0,4}", word) and flavour:
         start = min(bill.started_at for bill in books.bills)
         one = _flavour(books.catalogue, flavour)
-        fixed = [Bill(f"fixed-{i}", "fixed", one.name, one.nanos_per_hour, start) for i in range(int(word))]
+        fixed = [
+            Bill(f"fixed-{i}", "fixed", one.name, one.nanos_per_hour, start, cap=one.cap) for i in range(int(word))
+        ]
         return Alternative(f"{against} rented all the time", one.name, len(fixed), _total(books, fixed))
     ways = {"homogeneous": homogeneous, "peak": fixed_peak}
     if word not in ways:

@@ -15,6 +15,7 @@ from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.resources import MILLION, share_millionths
 from htas.planning.disrupt.cleaning.utilization import shares
 
 
@@ -85,7 +86,7 @@ def _figures(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> Fig
         memory,
         sum([each.cpu_m for each in asked]),
         sum([each.memory_bytes for each in asked]),
-        round((nanos or 0) * max(0.0, 1 - (cpu + memory) / 2)),
+        (nanos or 0) * max(0, MILLION - sum(share_millionths(each, node.allocatable) for each in asked)) // MILLION,
         instant_text(node.created_at),
         (group is None, group or "", -max(cpu, memory), node.name),
     )

@@ -44,6 +44,20 @@ class PresentCluster(msgspec.Struct, frozen=True):
     """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
     recommended: Sequence[str] = ()
     """What a daemon that only recommends would have saved, in words, a line each."""
+    cpu: float = 0.0
+    """Requests over allocatable, of all nodes together; `memory` likewise."""
+    memory: float = 0.0
+    kept: Mapping[str, int] = {}
+    """Why nodes are kept, as the daemon that leads has published it: how many by reason."""
+    unplaced: Mapping[str, int] = {}
+    """Why pods are pending, likewise."""
+
+
+class Reasons(msgspec.Struct, frozen=True):
+    """Why nodes are kept and pods are pending: how many by reason."""
+
+    kept: Mapping[str, int] = {}
+    unplaced: Mapping[str, int] = {}
 
 
 ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
@@ -73,6 +87,7 @@ def present_of(
     upcoming: Mapping[Stage, float] | None = None,
     known: KnownFigures | None = None,
     recommended: Sequence[str] = (),
+    reasons: Reasons | None = None,
     on: Mapping[str, Sequence[Pod]] | None = None,
 ) -> PresentCluster:
     """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one, `on` the pods by
@@ -85,7 +100,26 @@ def present_of(
     )
     waiting = len(view.pods) - sum(map(len, on.values()))
     total = sum(figures.nanos for _, figures in found)
-    return PresentCluster(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
+    why = reasons or Reasons()
+    return PresentCluster(
+        now,
+        policy.catalogue.currency,
+        waiting,
+        lines,
+        total,
+        upcoming or {},
+        recommended,
+        _together([figures.cpu for _, figures in found], [node.allocatable.cpu_m for node in view.nodes]),
+        _together([figures.memory for _, figures in found], [node.allocatable.memory_bytes for node in view.nodes]),
+        why.kept,
+        why.unplaced,
+    )
+
+
+def _together(shares: Sequence[float], sizes: Sequence[int]) -> float:
+    """The share of all that is offered."""
+    asked = sum(share * size for share, size in zip(shares, sizes, strict=True))
+    return round(asked / sum(sizes), 4) if sum(sizes) else 0.0
 
 
 def node_line(node: Node, figures: Figures, pods: int, now: float) -> NodeLine:

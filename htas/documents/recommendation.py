@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from htas.documents.words import age, counted
+from htas.documents.words import age, counted, of_lacking_requests
 from htas.model.money import bill_amount, price_text
 from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -66,6 +66,8 @@ class RecommendationReport(msgspec.Struct, frozen=True):
     advice: Sequence[Advice]
     told: Sequence[str]
     points: Sequence[CoursePoint]
+    lacking: str = ""
+    """How many pods state no requests, and what counts for them; empty: all state them."""
 
 
 MONTH_S = 30 * 86_400.0
@@ -93,6 +95,7 @@ def recommendation_report(
         advice=_advice(plan, outcomes),
         told=told(savings, currency) if savings is not None else (),
         points=points,
+        lacking=of_lacking_requests(found.lacking),
     )
 
 
@@ -134,6 +137,8 @@ def told(savings: Savings, currency: str) -> tuple[str, ...]:
         lines.append(
             f"held against HTAS: {age(savings.overrun_s)} of work that in reality waited, whose length was known late"
         )
+    if lacking := of_lacking_requests(savings.lacking):
+        lines.append(lacking)
     return tuple(lines)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from htas.documents.words import some, taint_text
 from htas.model.constraints import untolerated
+from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -16,7 +17,7 @@ from htas.planning.cluster.feasibility import node_groups
 from htas.planning.cluster.feasibility.taints import UNTOLERATED
 from htas.planning.cluster.local_storage import KEY
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.provision.offers import offers_of
+from htas.planning.provision.offers import Offer, offers_of
 from htas.planning.provision.refusing import refused_by_all, storage_missing
 
 
@@ -75,4 +76,9 @@ def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Fla
                 why = why.replace(UNTOLERATED, f"{UNTOLERATED} {{{taint_text(taint)}}}") if taint is not None else why
                 if storage_missing(mine[0], cls):
                     why += f" (the price file states no {KEY} for it, and no node shows it)"
-            yield FlavourRefusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)
+            yield FlavourRefusal(group.name, flavour.name, price_text(_cheapest(mine, flavour)), why)
+
+
+def _cheapest(offers: Sequence[Offer], flavour: Flavour) -> int:
+    """Its price where it is sold for this group: that of its cheapest zone."""
+    return min((offer.price for offer in offers), default=flavour.nanos_per_hour)

@@ -61,7 +61,8 @@ def _kept_first(pod: Pod) -> tuple[bool, bool, float, str]:
 def _another(pod: Pod, number: int) -> Pod:
     """A pod as its controller would make it now. A StatefulSet's brings volumes of its own (`data-db-0` is db-0's)."""
     name = f"{pod.name}-more-{number}"
-    claims = pod.constraints.claims
+    own = {claim for claim, _ in pod.constraints.own_claims}  # it would be given its own
+    claims = tuple(claim for claim in pod.constraints.claims if claim not in own)
     if pod.owner is not None and pod.owner.kind == STATEFUL_SET:
         claims = tuple(claim for claim in claims if not claim.endswith(f"-{pod.name}"))
     return msgspec.structs.replace(
@@ -75,5 +76,5 @@ def _another(pod: Pod, number: int) -> Pod:
         phase=Phase.PENDING,
         twin_of="",
         is_moved=False,
-        constraints=msgspec.structs.replace(pod.constraints, claims=claims),
+        constraints=msgspec.structs.replace(pod.constraints, claims=claims, own_claims=()),
     )

@@ -13,7 +13,17 @@ import msgspec
 from htas.documents.afterwards import carried_out
 from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
-from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, counted, did_you_mean, saving
+from htas.documents.words import (
+    NOTHING_AS_IT_IS,
+    NOTHING_FOUND,
+    NOTHING_TO_SAVE,
+    WOULD_SAVE,
+    counted,
+    did_you_mean,
+    of_lacking_requests,
+    saving,
+)
+from htas.model.contradictions import out_of_reach, told
 from htas.model.flavours import Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
 from htas.model.plan import Plan
@@ -137,6 +147,8 @@ class Simulated(msgspec.Struct, frozen=True):
     counts_bought: bool = False
     as_is: Unchanged | None = None
     """What a change is compared with; None: nothing was changed."""
+    lacking: str = ""
+    """How many pods state no requests, and what counts for them; empty: all state them."""
     why_waiting: Sequence[Waits] = ()
     """The same as `waiting`, with what forbids it."""
 
@@ -219,8 +231,9 @@ def simulated(
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
-        _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
+        _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules, out_of_reach(view)),
         counts,
+        lacking=of_lacking_requests(present.lacking),
         why_waiting=_why_waiting(made),
     )
 
@@ -241,9 +254,11 @@ def _least(present: AdoptedCluster) -> int:
     return bound_nanos(freed, pinned(freed, holding(freed)))
 
 
-def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -> str:
+def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted], contradicted: Mapping[str, str]) -> str:
     if after < before:
         return WOULD_SAVE + "".join(saving(before - after, before, currency))
+    if contradicted:
+        return f"{NOTHING_FOUND}: {told(contradicted)}"
     return NOTHING_AS_IT_IS if rules else NOTHING_TO_SAVE
 
 
@@ -344,7 +359,7 @@ def changed(view: ClusterView, policy: Policy, change: Changes) -> tuple[Cluster
             if name not in known:
                 meant = did_you_mean(name, list(known)) if len(faults) < MOST_TOLD else ""
                 raise GivenError(f"prices.{name}: there is no flavour {name!r}{meant}")
-            flavours[name] = msgspec.structs.replace(known[name], nanos_per_hour=nanos)
+            flavours[name] = _at(known[name], nanos)
     for new in change.flavours:
         with _noted(faults):
             if new.name in flavours:
@@ -371,6 +386,12 @@ def _noted(faults: list[str]) -> Iterator[None]:
 
 def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:
     return msgspec.structs.replace(group, flavours=(*group.flavours, *names)) if group.is_elastic else group
+
+
+def _at(flavour: Flavour, nanos: int) -> Flavour:
+    """A flavour at another price, which is that of all its zones."""
+    prices = tuple(msgspec.structs.replace(each, nanos_per_hour=nanos) for each in flavour.prices)
+    return msgspec.structs.replace(flavour, nanos_per_hour=nanos, prices=prices)
 
 
 def _made_up(new: NewFlavour) -> Flavour:

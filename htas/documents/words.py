@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from htas.model.constraints import Taint
 from htas.model.money import NANOS
 from htas.model.plan_document import instant_text
+from htas.model.resources import MEMORY, LackingRequests, amount_text
 from htas.planning.cluster.local_storage import UnstatedStorage
 
 _HUNDREDTH, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
@@ -25,6 +26,27 @@ def some(names: Sequence[str], most: int = 5) -> str:
         return "none"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(sorted(names)[:most]) + more
+
+
+def of_lacking_requests(lacking: LackingRequests) -> str:
+    """How many pods lack requests, and what that means for launches and savings; empty: none does."""
+    if not lacking.pods:
+        return ""
+    first = without_requests(lacking)
+    cpu_m, memory = lacking.counted.cpu_m, lacking.counted.memory_bytes
+    if not cpu_m and not memory:
+        return (
+            f"{first} and count as if they needed none: machines may be too small and savings too large"
+            " (scheduling.defaultRequests is 0)"
+        )
+    amounts = f"{cpu_m}m cpu and {amount_text(MEMORY, memory)} of memory"
+    return f"{first}; where machines are launched or saved, {amounts} count instead (scheduling.defaultRequests)"
+
+
+def without_requests(lacking: LackingRequests) -> str:
+    """`17 of 40 pods state no cpu or no memory request`."""
+    state = "states" if lacking.pods == 1 else "state"
+    return f"{lacking.pods:,} of {counted(lacking.of, 'pod')} {state} no cpu or no memory request"
 
 
 def of_unstated_storage(missing: UnstatedStorage) -> str:
@@ -82,6 +104,8 @@ HOURS_A_MONTH = 730
 WOULD_SAVE = "HTAS would save "
 NOTHING_AS_IT_IS = "HTAS would save nothing as things are"
 NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper way to hold this work"
+
+NOTHING_FOUND = "No saving is found, but the facts are incomplete or contradict each other: there may be one"
 
 
 def saving(saved_nanos: int, whole_nanos: int, currency: str) -> tuple[str, str]:

@@ -51,7 +51,7 @@ def next_step(
             return ClaimStep(claim.state)
     if instance is None:
         return _vanished(claim, node, now, timeouts)
-    if instance.state is InstanceState.ERROR:
+    if instance.state is InstanceState.ERROR and not (node is not None and node.is_ready):  # else it works all the same
         return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
     if claim.state is ClaimState.DRAINING:
         return ClaimStep(claim.state)

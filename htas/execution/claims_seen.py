@@ -5,12 +5,12 @@ Which nodes are our machines', and whether so many of them are away that it must
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from htas.model.claims import ClaimState, Instance, NodeClaim
-from htas.model.nodes import CLAIM_LABEL, Node
+from htas.model.nodes import Node
 from htas.model.policy import Policy
 
 
@@ -70,8 +70,6 @@ def _of_instance(instance: Instance, claim: str, state: ClaimState) -> NodeClaim
     )
 
 
-# Nodes of claims.
-
 UNREADY_SHARE, UNREADY_COUNT = 0.45, 3
 """Cluster Autoscaler's max-total-unready-percentage and ok-total-unready-count: beyond, it is the network's fault."""
 
@@ -80,37 +78,3 @@ def too_many_unready(nodes: Sequence[Node]) -> bool:
     """Whether more nodes are not Ready than break down by themselves."""
     unready = sum(not node.is_ready for node in nodes)
     return unready > UNREADY_COUNT and unready > UNREADY_SHARE * len(nodes)
-
-
-def nodes_of_claims(cluster: str, nodes: Iterable[Node], machines: Mapping[str, Instance]) -> dict[str, Node]:
-    """Our nodes by claim: by their label, or by the machine they say they run on where they came without it.
-
-    A kubelet may label its own node as it likes, but not change its providerID once it is there: one that names the
-    claim of a machine it does not run on is not believed, or that machine would be given back for it.
-    """
-    claim_of = {instance.id: claim for claim, instance in machines.items()}
-    found: dict[str, Node] = {}
-    for node in nodes:
-        named = node.claim if node.cluster == cluster else None
-        machine = machines.get(named or "")
-        if named is not None and (machine is None or node.machine in ("", machine.id)):
-            found[named] = node
-        elif (named is not None or node.cluster is None) and node.machine in claim_of:
-            found.setdefault(claim_of[node.machine], node)
-    return found
-
-
-def with_true_claims(nodes: tuple[Node, ...], claims: Iterable[NodeClaim]) -> tuple[Node, ...]:
-    """The nodes; one that names a claim which the journal knows as another node's has its own, or none."""
-    node_of = {claim.id: claim.node for claim in claims if claim.node is not None}
-    false = [node for node in nodes if node_of.get(node.claim or "", node.name) != node.name]
-    if not false:
-        return nodes
-    claim_of = {name: claim for claim, name in node_of.items()}
-    mended = {node.name: _with_claim(node, claim_of.get(node.name)) for node in false}
-    return tuple(mended.get(node.name, node) for node in nodes)
-
-
-def _with_claim(node: Node, claim: str | None) -> Node:
-    labels = {key: value for key, value in node.labels.items() if key != CLAIM_LABEL}
-    return msgspec.structs.replace(node, labels=labels | ({CLAIM_LABEL: claim} if claim is not None else {}))

@@ -14,6 +14,7 @@ from functools import partial
 from htas.execution.calls import Call, Calls, attempted
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor, first_to_leave
+from htas.execution.identity import is_strange
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
 from htas.execution.ports import Ports
@@ -85,7 +86,7 @@ class Drainer:
         departures = self.evictor.departures(view.nodes)
         validator = Validator(view, self.policy, self.ports.clock.now(), departures.under_way)
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
-        going |= under_way
+        going |= under_way | {each.claim for each in instances if is_strange(each, self.policy.cluster)}
         for drain in drains.values():
             if drain.claim not in going:
                 told, begun = self._step(drain, validator, departures, can_release)
@@ -109,8 +110,12 @@ class Drainer:
             return [], []
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)], []
-        if node is None:  # somebody deleted the Node object: its machine must go all the same
-            if can_release:
+        if node is None:
+            there = self.machines.identity.of_claim.get(drain.claim)
+            if there is not None:
+                renamed = Invalid(OutcomeReason.RENAMED, f"its machine has registered as node {there.name} since")
+                return [self._undo(there.name, drain, claim, renamed)], []
+            if can_release:  # somebody deleted the Node object: its machine must go all the same
                 self.machines.release(claim)
             return [], []
         if not node.is_draining or not node.is_unschedulable:
@@ -121,13 +126,22 @@ class Drainer:
             if node.held_by is not None:
                 held_back = Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
                 return [self._undo(drain.node, drain, claim, held_back)], []
-            if can_release:
-                self.machines.release(claim)
-            return [], []
+            return self._emptied(drain, claim, validator, can_release), []
         why = self._hopeless(drain, node, held, validator)
         if why is not None:
             return [self._undo(drain.node, drain, claim, why)], []
         return [], self._moves_on(drain, held, departures)
+
+    def _emptied(self, drain: Drain, claim: NodeClaim, validator: Validator, can_release: bool) -> list[Outcome]:
+        """Have the machine of an empty node deleted; not while pods run on another Node object of it."""
+        why = self.machines.gate.runs_on(validator.view, claim.instance or "", claim.id, claim.node)
+        if why is None or claim.leaving_since is not None:
+            if can_release:
+                self.machines.release(claim)
+            return []
+        if validator.now - drain.started_at < self.policy.timeouts.drain_s:
+            return []
+        return [self._undo(drain.node, drain, claim, Invalid(OutcomeReason.PODS_RUN, why))]
 
     def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], validator: Validator) -> Invalid | None:
         """Why a drain cannot finish, or must not go on."""

@@ -15,7 +15,7 @@ from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.reasons import Unplaced
+from htas.model.reasons import OutcomeReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import AnnouncerPort
 
@@ -26,9 +26,10 @@ ASKED_SOON_S = 5.0
 """Longer than the window in which work gathers to be bought for (2 s by default)."""
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
-    | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
+    | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED, Unplaced.TOO_MANY_LAUNCHES, Unplaced.DECLINED}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
+_OF_IDENTITY = {OutcomeReason.RELABELLED: "LabelsRestored", OutcomeReason.PODS_RUN: "DeletionHeld"}
 UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SURPLUS})
 """Pods that are not ours to speak of yet."""
 
@@ -103,6 +104,7 @@ class EventRecorder:
         nodes = {node.name: node for node in snapshot.cluster.nodes}
         emptied: set[str | None] = {drain.node for drain in snapshot.drains}
         for outcome in outcomes:
+            yield from _of_identity(outcome, snapshot.cluster.nodes)
             is_done = outcome.status is OutcomeStatus.DONE
             pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
             match outcome.action:
@@ -157,6 +159,14 @@ def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
     elif outcome.status is OutcomeStatus.DONE:
         message = f"is emptied and given back: {outcome.message}"
         yield News("Node", node.name, "ScaleDown", message, node.uid)
+
+
+def _of_identity(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
+    """Told of nodes whose labels were set back, and of those that run pods while their machine was to be deleted."""
+    said = _OF_IDENTITY.get(outcome.reason) if outcome.reason is not None else None
+    if said is not None:
+        of = (node for node in nodes if outcome.subject in (node.name, node.claim))
+        yield from (News("Node", node.name, said, outcome.message, node.uid, is_warning=True) for node in of)
 
 
 def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:

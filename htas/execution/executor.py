@@ -21,7 +21,7 @@ from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
-from htas.execution.ports import Ports, observed
+from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.validation import Validator
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
@@ -55,7 +55,7 @@ class Executor:
         pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
         for bind in plan.bind:
             self._bind(bind, pods)
-        outcomes = self.machines.launch(plan.launches) + self.begin(plan, snapshot)
+        outcomes = self.machines.launch(plan.launches, plan.memory.launches.owners_of) + self.begin(plan, snapshot)
         if not snapshot.store_problem:  # each of its steps is journalled
             outcomes += self.rearrangement.advance(plan.carry, snapshot, self.expectations.binds)
         return (*self.calls.done(), *self.machines.cloud.answers(), *outcomes)
@@ -81,7 +81,7 @@ class Executor:
             return []
         now = self.ports.clock.now()
         try:
-            view = observed(self.ports, self.policy)
+            view = self.machines.observed()
         except HTASError as error:
             return [outcome for each in proposals for outcome in _dropped(each, str(error))]
         meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}

@@ -13,10 +13,9 @@ from functools import partial
 import msgspec
 
 from htas.execution.calls import Call, Calls, attempted
-from htas.execution.claims_seen import nodes_of_claims
 from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
-from htas.execution.ports import Ports, observed
+from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.execution.validation import Validator, pods_to_leave
 from htas.model.claims import ClaimState, NodeClaim
@@ -50,6 +49,8 @@ class HandingBack:
     policy: Policy
     machines: Machines
     own_pod: str = ""
+    only: frozenset[str] | None = None
+    """The claims whose machines are handed back; None: all."""
     left: tuple[Left, ...] = ()
     """What is not gone, as of the last step."""
 
@@ -67,15 +68,19 @@ class HandingBack:
 
         Raises what cluster, cloud and journal raise where they cannot be read: the next step tries again.
         """
-        view, instances = observed(self.ports, self.policy), tuple(self.ports.provider.instances())
+        instances = tuple(self.ports.provider.instances())
+        view = self.machines.observed(instances)
         outcomes = self.machines.reconcile(view, instances)
         ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
-        nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
+        nodes = dict(self.machines.identity.of_claim)
         left: list[Left] = []
         emptying: list[tuple[NodeClaim, Node]] = []
         validator = Validator(view, self.policy, self.ports.clock.now(), ())
+        strangers = self.machines.strangers(instances)
         for claim in self.ports.store.claims():
             node = nodes.pop(claim.id, None)
+            if claim.instance in strangers or not self._is_meant(claim.id):
+                continue
             if self._is_leaving(claim):
                 left.append(Left(node.name if node is not None else claim.id, LEAVING))
             elif node is None:
@@ -85,8 +90,12 @@ class HandingBack:
             else:
                 emptying.append((claim, node))
         known = {claim.id for claim in self.ports.store.claims()}
-        left += [Left(claim, LEAVING) for claim in ours if claim not in known and claim not in nodes]
-        left += [_without_claim(node, claim in ours) for claim, node in nodes.items()]
+        left += [
+            Left(claim, LEAVING)
+            for claim in ours
+            if claim not in known and claim not in nodes and self._is_meant(claim)
+        ]
+        left += [_without_claim(node, claim in ours) for claim, node in nodes.items() if self._is_meant(claim)]
         outcomes += self._close(emptying)
         left += self._empty(emptying, view, outcomes)
         self.left = tuple(left)
@@ -96,9 +105,9 @@ class HandingBack:
         """Open what is closed and has not left: work may run there again."""
         outcomes = []
         claims = {claim.id: claim for claim in self.ports.store.claims()}
-        for node in self.ports.cluster.observe().nodes:
+        for node in self.machines.observed().nodes:
             claim = claims.get(node.claim or "")
-            if node.cluster != self.policy.cluster or not node.is_draining:
+            if node.cluster != self.policy.cluster or not node.is_draining or not self._is_meant(node.claim or ""):
                 continue
             if claim is not None and self._is_leaving(claim):
                 continue
@@ -109,6 +118,9 @@ class HandingBack:
         self.ports.cluster.set_draining(node.name, False)
         if claim is not None and claim.state is ClaimState.DRAINING:
             self.machines.put(claim, ClaimState.READY, "not handed back")
+
+    def _is_meant(self, claim: str) -> bool:
+        return self.only is None or claim in self.only
 
     def _is_leaving(self, claim: NodeClaim) -> bool:
         is_asked = claim.leaving_since is not None or claim.id in self.machines.cloud.under_way

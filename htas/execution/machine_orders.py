@@ -11,10 +11,12 @@ import msgspec
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
+from htas.execution.deletion_gate import DeletionGate
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
+from htas.model.reasons import OutcomeReason
 from htas.model.record import Bill
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
@@ -37,6 +39,7 @@ class Orders:
     ports: Ports
     policy: Policy
     backoffs: Backoffs
+    gate: DeletionGate
 
     def delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         try:
@@ -46,14 +49,23 @@ class Orders:
 
     def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
-            with suppress(NotFoundError):
-                self.ports.provider.delete(instance_id)
+            held = self._delete(instance_id, claim.id, claim.node)
+            if held is not None:
+                return _not_deleted(claim.id, held)
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
         self.close_bill(claim)
         reached("release.recorded")
         return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
+
+    def _delete(self, instance_id: str, claim: str, node: str | None) -> str | None:
+        """Delete a machine: the one place where that is done. What runs on it if it is not deleted for that."""
+        held = self.gate.why_not(instance_id, claim, node)
+        if held is None:
+            with suppress(NotFoundError):
+                self.ports.provider.delete(instance_id)
+        return held
 
     def order(self, claim: NodeClaim) -> Outcome:
         try:
@@ -88,7 +100,8 @@ class Orders:
         return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """Write down which machine is the claim's, and open its bill."""
+        """Write down which machine is the claim's, and open its bill: at the price of the zone that it is in."""
+        claim = self._priced(claim, instance)
         self.open_bill(claim, instance)
         state = instance.state.of_its_claim or ClaimState.REQUESTED
         known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
@@ -98,15 +111,43 @@ class Orders:
 
     def delete_double(self, instance: Instance) -> Outcome:
         try:
-            self.ports.provider.delete(instance.id)
+            held = self._delete(instance.id, instance.claim or "", None)
         except HTASError as error:
             return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+        if held is not None:
+            return _not_deleted(instance.id, held)
         return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
         self.ports.store.put_bill(
-            Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
+            Bill(
+                claim.id,
+                claim.group,
+                claim.flavour,
+                claim.nanos_per_hour,
+                started_at=instance.created_at,
+                cap=claim.cap,
+            )
         )
+
+    def with_its_zone(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
+        """The claim as it is, or written down anew, with its bill, where the cloud says another zone than was ordered.
+
+        Nova may say nothing of the zone while it builds.
+        """
+        known = self._priced(claim, instance) if instance is not None else claim
+        if known is claim or instance is None:
+            return claim
+        self.open_bill(known, instance)
+        return self.ports.store.put_claim(known)
+
+    def _priced(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
+        """The claim with the zone that its machine is in and the price there; as it is where prices have no zones."""
+        flavour = self.policy.catalogue.named(claim.flavour)
+        if flavour is None or not flavour.prices or instance.zone in (None, claim.zone):
+            return claim
+        there = flavour.price_in(instance.zone) or claim.price
+        return msgspec.structs.replace(claim, zone=instance.zone, nanos_per_hour=there.nanos_per_hour, cap=there.cap)
 
     def close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
         """End its bill, now unless the machine's end is known."""
@@ -119,3 +160,8 @@ class Orders:
         self.ports.store.put_claim(
             in_state(claim, ClaimStep(ClaimState.FAILED, message=message), self.ports.clock.now())
         )
+
+
+def _not_deleted(subject: str, held: str) -> Outcome:
+    what = f"not deleted: {held}; tried again once it has left"
+    return Outcome(Action.RELEASE, subject, OutcomeStatus.FAILED, what, OutcomeReason.PODS_RUN)

@@ -6,48 +6,66 @@ alone (`CloudCalls.under_way`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
-from htas.execution.claims_seen import nodes_of_claims, too_many_unready
+from htas.execution.claims_seen import too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
+from htas.execution.deletion_gate import DeletionGate
+from htas.execution.identity import NOBODY, Identity, identify, is_named_for, is_strange
 from htas.execution.joined import Joined
 from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
+from htas.execution.node_labels import NodeLabels
 from htas.execution.ports import Ports
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
+from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.proposals import Launch
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
-from htas.planning.cluster.machines import machine_node, offers_what_it_promised
+from htas.planning.cluster.machines import offers_what_it_promised
+from htas.planning.namespaces import pins
 from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
+
+
+def _no_owners(claim: str) -> tuple[str, ...]:
+    return ()
 
 
 class Machines:
     """Buys, follows and clears away machines. It touches only what carries this cluster's name."""
 
     def __init__(self, ports: Ports, cloud: CloudCalls, policy: Policy, backoffs: Backoffs) -> None:
-        self._orders = Orders(ports, policy, backoffs)
+        self.gate = DeletionGate(ports, policy.timeouts)
+        self._orders = Orders(ports, policy, backoffs, self.gate)
         self._ports = ports
         self._backoffs = backoffs
         self.cloud = cloud
         self.times = MachineTimes()
         self._joined = Joined(ports, cloud)
+        self._labels = NodeLabels(ports)
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
         self._listed: Mapping[str, Instance] = {}
         """The machine that the cloud listed last for each claim."""
+        self._instances: Sequence[Instance] = ()
+        """All that the cloud listed last."""
+        self._known: Sequence[NodeClaim] = ()
+        """What the journal held last."""
+        self.identity: Identity = NOBODY
+        """Whose machine each node is, as of the last look."""
         self._was_away = True
 
     @property
@@ -57,12 +75,18 @@ class Machines:
     @policy.setter
     def policy(self, policy: Policy) -> None:
         self._orders.policy = policy
+        self.gate.timeouts = policy.timeouts
 
-    def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
-        """Journal the claims, then have the cloud asked for their machines, several at a time."""
+    def launch(
+        self, launches: Sequence[Launch], owners_of: Callable[[str], tuple[str, ...]] = _no_owners
+    ) -> list[Outcome]:
+        """Journal the claims, then have the cloud asked for their machines, several at a time.
+
+        `owners_of` tells the marks of the owners that a claim is for.
+        """
         if not launches:
             return []
-        wanted = [self._wanted(launch) for launch in launches]
+        wanted = [self._wanted(launch, owners_of(launch.claim)) for launch in launches]
         store = self._ports.store
         try:
             together = put_together(store, wanted)
@@ -75,8 +99,9 @@ class Machines:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
         return outcomes
 
-    def _wanted(self, launch: Launch) -> NodeClaim:
+    def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
         now = self._ports.clock.now()
+        price = self.policy.catalogue.price(launch.flavour, launch.zone)
         return NodeClaim(
             id=launch.claim,
             group=launch.group,
@@ -87,14 +112,50 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
             replaces=launch.replaces,
+            cap=price.cap if price is not None else None,
+            launched_for=owners,
         )
 
+    def observed(
+        self, instances: Sequence[Instance] | None = None, claims: Sequence[NodeClaim] | None = None
+    ) -> ClusterView:
+        """The cluster as it is now, with the labels that are true of its nodes, and the promises that count.
+
+        Every look goes through here. `instances` None: as the cloud listed them last; `claims` None: as the journal
+        has them. Raises HTASError where the cluster does not answer.
+        """
+        view = self._identified(self._ports.cluster.observe(), instances, claims)
+        return pins.within_limits(view, self.policy, self._ports.clock.now())
+
+    def _identified(
+        self, view: ClusterView, instances: Sequence[Instance] | None, claims: Sequence[NodeClaim] | None
+    ) -> ClusterView:
+        if instances is not None:
+            self._instances = instances
+        if claims is not None:
+            self._known = claims
+        else:
+            with suppress(HTASError):  # while the journal is away, what it held
+                self._known = self._ports.store.claims()
+        self.identity = identify(view.nodes, self._known, self._instances, self.policy.cluster)
+        self.gate.look(self.identity.nodes, self._known, self._instances)
+        return self.identity.applied(view)
+
+    def strangers(self, instances: Iterable[Instance]) -> frozenset[str]:
+        """Machines that bear the name of another cluster of HTAS: nothing is done to them or their claims."""
+        return frozenset(each.id for each in instances if is_strange(each, self.policy.cluster))
+
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
-        """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
+        """Take every claim one step further, adopt machines the journal does not know, clear leftovers.
+
+        `view` is as `observed` has it, or as the cluster shows it.
+        """
+        if view.nodes is not self.identity.nodes or instances is not self._instances:
+            view = self._identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         claims = self._claims()
         ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
-        nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
+        nodes = dict(self.identity.of_claim)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
         outcomes: list[Outcome] = []
@@ -102,20 +163,23 @@ class Machines:
         self._joined.revoke(claims.values(), under_way)
         for claim in claims.values():
             if claim.id not in under_way:
-                outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
+                outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), view, is_partition)
         for claim_id, instance in ours.items():
             is_open = claim_id not in claims and claim_id not in under_way
             if is_open and instance.state is not InstanceState.DELETING:
                 outcomes += self._adopt(instance)
         for claim_id, node in nodes.items():
             is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
-            if is_open and not node.is_ready:  # one that is Ready runs on something, whatever the list says
+            # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
+            if is_open and not node.is_ready and is_named_for(node, claim_id):
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         self._looked_at = self._ports.clock.now()
         return outcomes
 
     def _claims(self) -> dict[str, NodeClaim]:
-        return {claim.id: claim for claim in self._ports.store.claims()}
+        """Those in the journal, without the ones whose machines bear the name of another cluster of HTAS."""
+        strangers = self.strangers(self._instances)
+        return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in strangers}
 
     def _further(
         self,
@@ -151,13 +215,27 @@ class Machines:
     def _one_for_each_claim(
         self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
     ) -> dict[str, Instance]:
-        """Our machines by claim. A second one (a create repeated while its answer was lost) is deleted by its id."""
+        """Our machines by claim: as their metadata say, and where these are lost, as the journal knows them by id.
+
+        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
+        it is ours.
+        """
         ours: dict[str, Instance] = {}
-        mine = [i for i in instances if i.cluster == self.policy.cluster and i.claim is not None]
-        for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
+        claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
+        mine = [
+            i if i.claim == claim_of.get(i.id, i.claim) else msgspec.structs.replace(i, claim=claim_of[i.id])
+            for i in instances
+            if (i.cluster == self.policy.cluster and i.claim is not None)
+            or (i.id in claim_of and not is_strange(i, self.policy.cluster))
+        ]
+        cluster = self.policy.cluster
+        for instance in sorted(
+            mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
+        ):
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
-            if first is not instance and not is_settled and instance.claim not in under_way:
+            is_sure = instance.cluster == cluster and not is_settled
+            if first is not instance and is_sure and instance.claim not in under_way:
                 self.cloud.begin(instance.id, partial(self._orders.delete_double, instance), LONGEST_DELETE_PAUSE_S)
         return ours
 
@@ -177,7 +255,7 @@ class Machines:
         self.cloud.begin(claim.id, partial(self._orders.delete, claim, ids), LONGEST_DELETE_PAUSE_S)
 
     def _step(
-        self, claim: NodeClaim, instance: Instance | None, node: Node | None, is_partition: bool
+        self, claim: NodeClaim, instance: Instance | None, node: Node | None, view: ClusterView, is_partition: bool
     ) -> list[Outcome]:
         found: list[Outcome] = []
         if instance is not None and claim.instance is None:
@@ -185,7 +263,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._seen(claim, instance)
+        claim = self._orders.with_its_zone(self._seen(claim, instance, node), instance)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
@@ -204,18 +282,28 @@ class Machines:
             claim = self._ports.store.put_claim(_stepped(claim, step, node, now))
             self._learn_from(was, claim, step, node, self._ports.store.learned())
         if step.then is Then.CLEAN_UP:
-            return found + self._clean_up(claim, step, instance, node)
-        return found + (self._set_up(claim, node) if node is not None else [])
+            return found + self._clean_up(claim, step, instance, node, view)
+        if node is None:
+            return found
+        return found + self._labels.set_right(claim, self.identity.as_labelled.get(node.name, node), self.policy)
 
     def _time(self, claim: NodeClaim, step: ClaimStep, now: float) -> None:
         """What a step teaches of how long machines take, unless nobody looked when it came about."""
         if not self._was_away:
             self.times = timed(self.times, claim, step.state, now)
 
-    def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
-        """Note since when the cloud has not listed a claim's machine, or lists it as going."""
+    def _seen(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> NodeClaim:
+        """Note since when the cloud has not listed a claim's machine, or lists it as going.
+
+        Likewise the name under which its node has registered anew, and the group that it was adopted into.
+        """
         now, known = self._ports.clock.now(), claim
         claim = not_ahead(claim, now)
+        if node is not None and claim.node not in (None, node.name):
+            claim = msgspec.structs.replace(claim, node=node.name)
+        adopted = instance.group if instance is not None else None
+        if adopted != claim.group and adopted and self.policy.group(adopted) is not None:
+            claim = msgspec.structs.replace(claim, group=adopted)
         is_missing = instance is None and claim.instance is not None
         is_leaving = instance is not None and instance.state is InstanceState.DELETING
         missing = (claim.missing_since or now) if is_missing else None
@@ -223,30 +311,6 @@ class Machines:
         if claim is known and (missing, leaving) == (claim.missing_since, claim.leaving_since):
             return claim
         return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))
-
-    def _set_up(self, claim: NodeClaim, node: Node) -> list[Outcome]:
-        """Labels that a node came without: a kubelet may not give itself all of them, some give themselves none.
-
-        Taints only to a node that came with nothing of ours: one that had them may have lost them on purpose.
-        """
-        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
-        if claim.state not in (ClaimState.REGISTERED, ClaimState.READY) or group is None or flavour is None:
-            return []
-        is_bare = node.claim != claim.id
-        if claim.state is ClaimState.READY and not is_bare:
-            return []  # it was set up when it registered; what was taken off since was taken off by somebody
-        meant = machine_node(self.policy, group, flavour, claim.zone, claim.id)
-        own = {HOSTNAME_LABEL: node.name}  # the kubelet's word counts where the node has another name
-        missing = {key: text for key, text in (dict(meant.labels) | own).items() if key not in node.labels}
-        if is_bare:
-            missing |= {key: meant.labels[key] for key in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
-        if not missing:
-            return []
-        try:
-            self._ports.cluster.set_up_node(node.name, missing, meant.taints if is_bare else ())
-        except HTASError as error:
-            return [Outcome(Action.SET_UP, node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
-        return [Outcome(Action.SET_UP, node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
     def _learn_from(
         self, was: ClaimState, claim: NodeClaim, step: ClaimStep, node: Node | None, learned: dict[str, Resources]
@@ -266,7 +330,7 @@ class Machines:
                 learned[claim.flavour] = node.allocatable
 
     def _clean_up(
-        self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None
+        self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None, view: ClusterView
     ) -> list[Outcome]:
         outcomes = []
         if instance is not None:
@@ -280,7 +344,9 @@ class Machines:
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
                 outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
-            outcomes.append(self._delete_node(node.name, claim.message))
+            doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
+            idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
+            outcomes += [self._delete_node(each.name, claim.message) for each in idle]
         return outcomes
 
     def _delete_node(self, name: str, why: str) -> Outcome:
@@ -293,7 +359,7 @@ class Machines:
     def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
         now, claim_id = self._ports.clock.now(), instance.claim or ""
-        flavour = self.policy.catalogue.named(instance.flavour)
+        price = self.policy.catalogue.price(instance.flavour, instance.zone) or Price(0)
         claim = NodeClaim(
             id=claim_id,
             group=instance.group or "",
@@ -303,7 +369,8 @@ class Machines:
             since=now,
             zone=instance.zone,
             instance=instance.id,
-            nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+            nanos_per_hour=price.nanos_per_hour,
+            cap=price.cap,
             rented_at=instance.created_at,
             ready_at=now,
         )

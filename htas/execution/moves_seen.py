@@ -23,6 +23,8 @@ STEPS = {
     "total": (MigrationState.PREPARED, MigrationState.DONE),
 }
 """What people call the time between two states of the attempt that succeeded."""
+LEAST_TOLD_S = 0.05
+"""A step that took less is left out of the line that tells of a move."""
 START = (MigrationState.PREPARED, MigrationState.RESTORED)
 """What a method without a checkpoint does at first: a fresh copy is started, until it is Ready."""
 REMEMBERED = 1000
@@ -60,8 +62,8 @@ def summary(move: MigrationRecord) -> str:
         return f"to {move.target} rolled back after {tries}: {move.reason}: {move.detail}; {where}"
     steps = step_seconds(move)
     total = steps.pop("total", 0.0)
-    parts = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in steps.items())
-    line = f"from {move.source} to {move.target} in {total:.1f} s ({parts})"
+    parts = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in steps.items() if seconds >= LEAST_TOLD_S)
+    line = f"from {move.source} to {move.target} in {total:.1f} s" + (f" ({parts})" if parts else "")
     if move.archive_bytes:
         line += f", {move.archive_bytes / 2**20:.1f} MiB"
     if move.detour:

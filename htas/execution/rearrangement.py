@@ -20,8 +20,9 @@ import msgspec
 from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
 from htas.execution.evictor import Departures, Evictor
+from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
-from htas.execution.ports import Ports, observed
+from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
@@ -51,6 +52,7 @@ class RearrangementExecutor:
     moves: MovesSeen
     evictor: Evictor
     retries: Retries
+    machines: Machines
 
     def begin(self, found: Proposal, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
@@ -74,7 +76,7 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.machines.observed()
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return _goes_on_next(error)
@@ -93,7 +95,7 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = observed(self.ports, self.policy)
+            view = self.machines.observed()
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]
@@ -205,7 +207,8 @@ class RearrangementExecutor:
         for pod in late:
             why = f"{pod.key} could not leave {pod.node} for {patience_s:g} s"
             self.retries.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
-        why = f"{len(late)} pods could not leave their nodes for {patience_s:g} s"
+        who = "1 pod could not leave its node" if len(late) == 1 else f"{len(late)} pods could not leave their nodes"
+        why = f"{who} for {patience_s:g} s"
         return self._cancel(current, OutcomeReason.EVICTION_REFUSED, why)
 
     def _journal_detours(
@@ -258,7 +261,8 @@ def summary(opened: OpenRearrangement) -> str:
     if opened.why:
         return opened.why
     seats = len(opened.slots) - moves
-    return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"
+    placed = "1 pod is" if seats == 1 else f"{seats} pods are"
+    return f"{placed} placed by moving {moves} and evicting {len(opened.victims)}"
 
 
 def _pods(count: int) -> str:

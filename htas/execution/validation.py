@@ -100,10 +100,10 @@ class Validator:
     def promise(self, node: Node) -> Invalid | None:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
         group = self.policy.group(node.group)
-        if group is None:
-            return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone")
         if node.held_by is not None:
             return Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
+        if group is None:  # an empty node of it may go all the same
+            return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone") if self.held(node.name) else None
         volumes = VolumeBook.of(self.view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
         ledger = BudgetLedger(self.view.budgets, ())
         context = Context(group.cleaning, ledger, self.now, self.policy.migration, volumes)

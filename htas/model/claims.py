@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.billing import Cap, Price
 from htas.model.resources import Resources
 
 
@@ -72,11 +73,19 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     leaving_since: float | None = None
     replaces: tuple[str, ...] = ()
     """Nodes that are to be emptied once it is Ready: it was bought to replace them."""
+    launched_for: tuple[str, ...] = ()
+    """Marks of the owners whose pods it was launched for: what is remembered of launches survives a crash by them."""
     version: int = 0
     rented_at: float | None = None
     """When the cloud began to charge for it, as its bill has it; None: it was not told."""
     ready_at: float | None = None
     """When its node was first Ready; of a machine that was adopted, when it was found."""
+    cap: Cap | None = None
+    """The most that a calendar month of it costs; None: whatever its hours come to."""
+
+    @property
+    def price(self) -> Price:
+        return Price(self.nanos_per_hour, self.cap)
 
     @property
     def rented_since(self) -> float:

@@ -140,6 +140,8 @@ class Constraints(msgspec.Struct, frozen=True, omit_defaults=True):
     affinity: tuple[PodAffinityTerm, ...] = ()
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     claims: tuple[str, ...] = ()
+    own_claims: tuple[tuple[str, str], ...] = ()
+    """Of the claims those of generic ephemeral volumes, with the uid of the pod that each must have been made for."""
     unsupported: tuple[str, ...] = ()
 
 

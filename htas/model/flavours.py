@@ -6,25 +6,26 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from htas.model.billing import Billing, Cap, Price
 from htas.model.constraints import Taint
-from htas.model.money import billed_seconds
 from htas.model.resources import NOTHING, Resources
 
+__all__ = ["Billing", "Catalogue", "Flavour", "MachineSize", "ZonePrice", "differences", "dominating"]
 
-class Billing(msgspec.Struct, frozen=True):
-    """How rental is charged: rounded up to `granularity_s`, at least `minimum_s`."""
 
-    granularity_s: int = 60
-    minimum_s: int = 60
+class ZonePrice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a flavour costs in one zone, its fee included."""
 
-    def billed_seconds(self, held_s: float) -> int:
-        return billed_seconds(held_s, self.granularity_s, self.minimum_s)
+    zone: str
+    nanos_per_hour: int
+    cap: Cap | None = None
 
 
 class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
     """A machine type. `capacity` is what the machine has, `reserved` what the system keeps of it for itself.
 
     `nanos_per_hour` is all that one costs: its price and the node's fixed fee, which `fee_nanos_per_hour` tells apart.
+    `prices` are those of its zones where they differ; `nanos_per_hour` and `cap` are then those of the cheapest zone.
     No `zones`: the cloud has no zones, or it does not matter. `stock` is how many the cloud can give at once, if known.
     `retired`: bought no more, and its nodes are emptied before others.
     """
@@ -39,6 +40,18 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
     stock: int | None = None
     fee_nanos_per_hour: int = 0
     retired: bool = False
+    cap: Cap | None = None
+    prices: tuple[ZonePrice, ...] = ()
+
+    def price_in(self, zone: str | None) -> Price | None:
+        """What a machine of it costs in a zone; None: prices differ by zone, and none is known for this one."""
+        if not self.prices:
+            return Price(self.nanos_per_hour, self.cap)
+        return next((Price(each.nanos_per_hour, each.cap) for each in self.prices if each.zone == zone), None)
+
+    def nanos_in(self, zone: str | None) -> int:
+        """Its price an hour in a zone; that of its cheapest zone where none is known for this one."""
+        return next((each.nanos_per_hour for each in self.prices if each.zone == zone), self.nanos_per_hour)
 
     @property
     def allocatable(self) -> Resources:
@@ -57,6 +70,11 @@ class Catalogue(msgspec.Struct, frozen=True):
             if flavour.name == name:
                 return flavour
         return None
+
+    def price(self, flavour: str | None, zone: str | None) -> Price | None:
+        """What a machine of a flavour costs in a zone; None: nobody says."""
+        found = self.named(flavour)
+        return found.price_in(zone) if found is not None else None
 
 
 def dominating(flavour: Flavour, others: Iterable[Flavour]) -> Flavour | None:
@@ -85,17 +103,30 @@ def _is_better(other: Flavour, flavour: Flavour) -> bool:
         and set(other.taints) <= set(flavour.taints)
         and other.stock is None
     )
-    is_same = (more, other.nanos_per_hour) == (less, flavour.nanos_per_hour)
-    return holds_as_much and stands_in and other.nanos_per_hour <= flavour.nanos_per_hour and not is_same
+    zones = flavour.zones or (None,)
+    is_same = more == less and all(other.price_in(zone) == flavour.price_in(zone) for zone in zones)
+    is_no_dearer = all(_costs_no_more(other.price_in(zone), flavour.price_in(zone)) for zone in zones)
+    return holds_as_much and stands_in and is_no_dearer and not is_same
+
+
+def _costs_no_more(one: Price | None, other: Price | None) -> bool:
+    """Whether a machine at one price costs no more than at the other, however long it is held."""
+    if one is None or other is None or one.nanos_per_hour > other.nanos_per_hour:
+        return False
+    if other.cap is None or one.cap is None:
+        return other.cap is None
+    return one.cap.nanos <= other.cap.nanos and one.cap.fee_nanos_per_hour <= other.cap.fee_nanos_per_hour
 
 
 class MachineSize(msgspec.Struct, frozen=True):
-    """A flavour as the cloud has it: a name and a size, without a price."""
+    """A flavour as the cloud has it: a name, a size and its devices, without a price."""
 
     name: str
     cpu_m: int
     memory_bytes: int
     disk_bytes: int = 0
+    extra_specs: Mapping[str, str] = {}
+    """Nova's extra specs, among them its words for devices (`extra_specs.devices`)."""
 
     def is_of(self, flavour: Flavour) -> bool:
         """Whether a price file's flavour has this size."""

@@ -10,6 +10,7 @@ from htas.model.holds import Hold
 from htas.model.moves import Move
 from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
+from htas.model.resources import LackingRequests
 from htas.model.search_failures import SearchFailure
 from htas.model.snapshot import Memory
 
@@ -95,6 +96,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     carry: Carrying = Carrying()
     unplaced: tuple[UnplacedPod, ...] = ()
     kept: tuple[KeptNode, ...] = ()
+    lacking: LackingRequests = LackingRequests()
+    """Pods without requests: what it launches and drains rests on an assumption about them."""
     memory: Memory = Memory()
     failures: tuple[SearchFailure, ...] = ()
     """Optional searches that failed; the plan was made without them."""

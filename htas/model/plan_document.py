@@ -9,6 +9,7 @@ from htas.model.money import price_text
 from htas.model.plan import Plan
 from htas.model.proposals import Launch, Proposal
 from htas.model.rearrangement_document import leave_document
+from htas.model.resources import LackingRequests
 from htas.model.search_failures import SearchFailure
 
 API_VERSION = "htas.io/v1alpha1"
@@ -26,6 +27,11 @@ def calendar(instant: float) -> datetime | None:
         return datetime.fromtimestamp(instant, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def lacking_document(lacking: LackingRequests) -> dict[str, Any]:
+    """How many pods state no cpu or no memory request, of how many."""
+    return {"pods": lacking.pods, "of": lacking.of}
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -74,6 +80,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
         **({"searchesFailed": [_failed(item) for item in plan.failures]} if plan.failures else {}),
+        **({"podsWithoutRequests": lacking_document(plan.lacking)} if plan.lacking.pods else {}),
     }
 
 

@@ -100,6 +100,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     is_unschedulable: bool = False
     is_mirror: bool = False
     has_local_storage: bool = False
+    local_volumes: tuple[str, ...] = ()
+    """The volumes that are its local storage."""
     scoring_cpu_m: int = 0
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}
@@ -129,6 +131,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """DELETION_COST: of a ReplicaSet's pods the one with the lowest goes first; None: unstated, which counts as 0."""
     prefers_apart: bool = False
     """It would rather not be with its like (ScheduleAnyway, preferred anti-affinity). Nobody is placed by that."""
+    launch_delay_s: float = 0.0
+    """No machine is launched for it before it is so old (SCALE_UP_DELAY)."""
     passed_over: str = ""
     """Why it may be disturbed though it says otherwise: it is beyond what its namespace may pin. "": it is not."""
 
@@ -187,6 +191,8 @@ def priority_sort(pod: Pod) -> tuple[int, float, str]:
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DAEMONSET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 """The annotation by which a custom controller's pod says that it is as a DaemonSet's: "true"."""
+SCALE_UP_DELAY = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+"""The annotation by which a pod says how old it is before a machine is launched for it: a duration."""
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SHARED_VOLUMES = "htas.io/migrate-shared-volumes"
 """The annotation by which a pod that writes to a shared volume says that it may be moved all the same: "true"."""

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
@@ -17,6 +18,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.packing import Packing
 from htas.model.pods import Pod, WorkKind
+from htas.model.resources import DefaultRequests
 from htas.model.volumes import VolumeRules
 
 DEFAULT_SCHEDULER_NAME = "htas"
@@ -219,6 +221,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     """How long a machine may be missing from the cloud's list, which lags behind, before it is taken for gone."""
     release_s: float = 300.0
     """How long a machine may take to go before its end is asked for again."""
+    unused_s: float = 600.0
+    """How long room is kept for pods of another scheduler that does not bind them."""
     backoff_initial_s: float = 20.0
     """Of a flavour: with two of five orders refused, 12 % less is paid than with 1 min (docs/benchmarks.md, scarce)."""
     backoff_max_s: float = 1800.0
@@ -297,6 +301,8 @@ class Fallback(msgspec.Struct, frozen=True):
     patience_s: float = 300.0
     """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
     engine: Engine = Engine.DECOMPOSITION
+    preempt_below: int = 0
+    """Pods of lower priority are preempted before anything is launched, as by kube-scheduler."""
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:
@@ -344,11 +350,15 @@ class Policy(msgspec.Struct, frozen=True):
     """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
     saved is worth the waiting (`value`). 0: it is bought for at once."""
     value: Value = Value()
+    default_requests: DefaultRequests = DefaultRequests()
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone;
     None: wherever there is room."""
     moves_instead_of_buying: bool = True
     """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
+    max_launches_per_pod: int = 3
+    """So many machines are launched for a pod within an hour; then it waits. Machines that pods of its owner have come
+    to run on do not count for the owner's other pods."""
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""
     approval: Approval | None = None
@@ -387,10 +397,14 @@ class Policy(msgspec.Struct, frozen=True):
 
     def price_of(self, node: Node) -> int | None:
         """Billionths an hour; None: nobody says. A node of the edge that HTAS did not buy has the edge's own price."""
-        if self.has_own_price(node):
-            return self.edge.nanos_per_hour
-        flavour = self.catalogue.named(node.flavour)
-        return flavour.nanos_per_hour if flavour is not None else None
+        price = self.whole_price_of(node)
+        return price.nanos_per_hour if price is not None else None
+
+    def whole_price_of(self, node: Node) -> Price | None:
+        """The same with its monthly cap; a flavour whose prices differ by zone has that of the node's zone."""
+        if self.edge.nanos_per_hour is not None and self.has_own_price(node):
+            return Price(self.edge.nanos_per_hour)
+        return self.catalogue.price(node.flavour, node.zone)
 
     def has_own_price(self, node: Node) -> bool:
         """Whether a node costs what the edge's operator says, and not what the catalogue does."""

@@ -55,13 +55,28 @@ class Unplaced(Reason):
     )
     BACKING_OFF = (
         "BackingOff",
-        "Every flavour that would hold it failed a moment ago.",
+        "Every flavour that would hold it failed a moment ago, or was launched for it and not used.",
         "Time, at most timeouts.backoffMax; or another flavour.",
     )
     NOT_LET_IN = (
         "NotLetIn",
-        "A machine that was bought for it came with room and does not let it in: nothing is bought for a while.",
-        "The labels and taints that nodes really get, under nodeGroups; or what the pod asks of its node.",
+        "A node was launched for it a moment ago and does not admit it yet.",
+        "Time; or the labels and taints that nodes really get, under nodeGroups.",
+    )
+    TOO_MANY_LAUNCHES = (
+        "TooManyLaunches",
+        "As many machines were launched for it within an hour as may be, and it runs on none of them.",
+        "The cause that the message names; then time, or a higher limits.maxLaunchesPerPod.",
+    )
+    DECLINED = (
+        "DeclinedByItsScheduler",
+        "It had room for longer than timeouts.unused, and its own scheduler did not bind it.",
+        "What its scheduler says of it, such as a full queue; or a longer timeouts.unused.",
+    )
+    SCALE_UP_DELAYED = (
+        "ScaleUpDelayed",
+        "It asks that no machine is launched for it while it is so young.",
+        "Time; or its annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay.",
     )
     CAPACITY_FREES_SOON = (
         "CapacityFreesSoon",
@@ -363,6 +378,12 @@ class OutcomeReason(StrEnum):
     """Of a drain: its machine is released, failed, or not ours any more."""
     SEARCH_FAILED = "SearchFailed"
     """An optional search raised an exception: the plan was made without it."""
+    PODS_RUN = "PodsRun"
+    """Of a machine that was to be deleted: pods run on its node, and nothing has drained it."""
+    RELABELLED = "Relabelled"
+    """Of a node's labels: somebody had changed those that say whose it is, and they are set back."""
+    RENAMED = "Renamed"
+    """Of a drain: its machine has registered under another name since."""
     NOT_JOURNALLED = "NotJournalled"
     """Of a drain: the node is closed as ours are, and no journal tells why."""
 

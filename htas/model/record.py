@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.approvals import Asked
+from htas.model.billing import Cap, Price
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
@@ -86,7 +87,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod's stay on a node, written when it is over: what it was, what it held of the machine, and how it ended.
 
     `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first.
-    `share_millionths` is what it asked for of the node's CPU and memory, the mean of both. `claim` is empty on nodes
+    `share_millionths` is the greatest share that it asked for of any resource of the node. `claim` is empty on nodes
     that HTAS does not own.
     """
 
@@ -111,7 +112,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rental of one machine: from when the cloud accepted it until it accepted its end (None: it still runs).
 
-    Its price is that at which it was ordered, whatever the price file says later.
+    Its price is that of its zone when it was ordered, whatever the price file says later.
     """
 
     claim: str
@@ -120,3 +121,9 @@ class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
     nanos_per_hour: int
     started_at: float
     ended_at: float | None = None
+    cap: Cap | None = None
+    """The most that a calendar month of it costs; None: whatever its hours come to."""
+
+    @property
+    def price(self) -> Price:
+        return Price(self.nanos_per_hour, self.cap)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from htas.model.resources import LackingRequests
+
 
 class Waits(msgspec.Struct, frozen=True):
     """How long pods waited from their creation until they ran: how many, and for how long together."""
@@ -47,6 +49,8 @@ class Savings(msgspec.Struct, frozen=True):
     evicted: int = 0
     moved: int = 0
     overrun_s: float = 0.0
+    lacking: LackingRequests = LackingRequests()
+    """Pods without requests by now: the savings rest on an assumption about them."""
 
     @property
     def saved_nano_seconds(self) -> int:

@@ -9,10 +9,12 @@ import msgspec
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.disruptions import Drain
+from htas.model.launches import Launches
 from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
 from htas.model.moves import Move
 from htas.model.nodes import Node
+from htas.model.orphans import Orphan
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.resources import Resources
@@ -71,19 +73,6 @@ class Lapse(msgspec.Struct, frozen=True):
     times: int
 
 
-class AwaitedMachine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was bought for the pods of an owner that wait: claims, and how often one came in vain in a row.
-
-    `refused` are those of the claims whose nodes had room and did not let them in, the last time `at`, for `why`.
-    """
-
-    claims: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    times: int = 0
-    at: float = 0.0
-    why: str = ""
-
-
 LONG_S = 10 * 365 * 86_400.0
 
 
@@ -112,8 +101,8 @@ class Memory(msgspec.Struct, frozen=True):
     """By node what moves off it have cost and saved, which were made instead of a purchase."""
     states_costs: tuple[str, ...] = ()
     """Services whose pods have had deletion costs of their own: HTAS writes none on these."""
-    awaited: Mapping[str, AwaitedMachine] = {}
-    """By the owner of pods that wait what was bought for them."""
+    launches: Launches = Launches()
+    """What became of launched machines, for the pods that they were launched for."""
     lapses: Mapping[str, Lapse] = {}
     """By node what came of the machines that were bought to take over from it."""
 
@@ -211,5 +200,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     rearrangement: OpenRearrangement | None = None
     machine_times: MachineTimes = MachineTimes()
     models: tuple[Node, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
+    """Machines of ours that the configuration has no place for; their claims are not among `claims` where another
+    cluster's name is on them."""
     expects_more: bool = True
     """False: a dump or a what-if, of which nothing else comes: what came of late says nothing about what is bought."""

@@ -30,6 +30,8 @@ class VolumeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     storage_class: str | None = None
     access_modes: tuple[str, ...] = ()
     selected_node: str | None = None
+    owner: str = ""
+    """The uid of the pod that it was made for, as of a generic ephemeral volume; "": of none."""
 
     @property
     def key(self) -> str:

@@ -129,7 +129,7 @@ def _clean(
     scale_up, work_is_waiting = scheduled.scale_up, scheduled.work_is_waiting
     names = simulated.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
-    needed |= scale_up.kept | edge_moves.needed | {*scheduled.came.settling.values()}
+    needed |= scale_up.kept | edge_moves.needed | {*scheduled.launches.settling.values()}
     if scheduled.room is not None:
         needed |= scheduled.room.way.nodes(simulated.sim)
     if simulated.rearrangement is not None:
@@ -146,8 +146,9 @@ def _clean(
         may_repair=not is_rearranged,
         bought=tuple(scale_up.bought.values()),
     )
-    return context.attempt(
-        OptionalSearch.CLEANING,
-        lambda: clean(context, rest, is_due=is_due),
-        lambda: ScaleDown((), (), snapshot.memory),
-    )
+    with simulated.sim.defaults.counted(simulated.sim.table):
+        return context.attempt(
+            OptionalSearch.CLEANING,
+            lambda: clean(context, rest, is_due=is_due),
+            lambda: ScaleDown((), (), snapshot.memory),
+        )

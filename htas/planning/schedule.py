@@ -1,6 +1,7 @@
 """Scheduling: room for the pods that wait, on nodes, on machines to buy, or where less important pods leave.
 
-Nearly always everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted for
+First, pods of a priority below `fallback.preemptBelow` give way at once (`disrupt/at_once.py`). Then, nearly always,
+everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted for
 and less important work has just been given room, that is taken back, and each priority has its turn, as in
 kube-scheduler: its pods are placed, and those for whom nothing would be bought preempt, before anybody less important
 is placed.
@@ -17,16 +18,18 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import NEIGHBOUR_FILTERS
 from htas.planning.cluster.feasibility.filter_context import accepted
 from htas.planning.cluster.simulation import Simulation, pods_by_row
+from htas.planning.disrupt.at_once import Preempted, preempt_at_once
 from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
 from htas.planning.disrupt.search_request import Waiting
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
-from htas.planning.provision.not_let_in import CameOf, came_of, leave_out
+from htas.planning.provision.launch_limits import limit_launches
 from htas.planning.provision.offers import Offer, offers_of
 from htas.planning.provision.refusing import refused_by_all
 from htas.planning.provision.scale_up import ScaleUp, buy
+from htas.planning.provision.unused_launches import LaunchesSoFar, launches_so_far
 from htas.planning.rental.lengthening import Lengthening
 
 
@@ -42,13 +45,14 @@ class Scheduled:
     """Somebody waits whom a node or a machine on offer would take."""
     room: MadeRoom | None = None
     """What is moved instead of buying more."""
-    came: CameOf = field(default_factory=CameOf)
-    """What came of the machines that were bought for those who wait."""
+    launches: LaunchesSoFar = field(default_factory=LaunchesSoFar)
+    """What became of earlier launches."""
 
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
     """Place, buy and preempt for the pods that wait."""
-    scheduling = _Scheduling(context, SchedulingQueue(context), lengthening, is_buying_due)
+    queue = SchedulingQueue(context)
+    scheduling = _Scheduling(context, queue, preempt_at_once(context, queue), lengthening, is_buying_due)
     made = scheduling.all_at_once()
     if isinstance(made, Scheduled):
         return made
@@ -62,6 +66,8 @@ def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying
 class _Scheduling:
     context: PlanContext
     queue: SchedulingQueue
+    at_once: Preempted
+    """Who is preempted for before anything is launched."""
     lengthening: Lengthening | None
     is_buying_due: bool
 
@@ -72,7 +78,7 @@ class _Scheduling:
     def all_at_once(self) -> Scheduled | Outlook:
         """Everybody is placed, then bought for, then preempted for; or what to expect where less important work has to
         give way first."""
-        fallback = Fallback(self.context)
+        fallback = Fallback(self.context, self.at_once)
         with self.sim.fork() as branch:
             demands = self.queue.place()
             copies = _copies(demands)
@@ -101,7 +107,7 @@ class _Scheduling:
 
     def in_turn(self, outlook: Outlook) -> Scheduled:
         """Each priority is placed and preempted for before the next one; then all are bought for."""
-        fallback = Fallback(self.context, outlook)
+        fallback = Fallback(self.context, self.at_once, outlook)
         with self.sim.fork() as branch:
             made = self._bought(self.queue.place_in_turn(fallback.preempt_in_turn))
             if not fallback.acts_against_a_suggestion:
@@ -119,26 +125,26 @@ class _Scheduling:
         """Machines bought for what found no room."""
         placements = pods_by_row(self.sim.assignments())
         placed = {pod.key for pods in placements.values() for pod in pods}
-        came = came_of(self.context, placements)
-        paused = leave_out(self.context, demands, came)
+        so_far = launches_so_far(self.context, placements)
+        demands, held_back = limit_launches(self.context, demands, so_far)
         work_is_waiting = _is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
-            scale_up = self._buy(demands, paused)
+            scale_up = self._buy(demands, held_back)
             room = self._room_made(scale_up)
             if room is None:
                 branch.commit()
-                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, came=came)
+                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, launches=so_far)
         with self.sim.fork() as branch:
-            less = self._less_bought(_copies(copies), room, paused)
+            less = self._less_bought(_copies(copies), room, held_back)
             if _price(less) + room.nanos_per_hour <= _price(scale_up):
                 branch.commit()
-                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, came)
-        return Scheduled(self._buy(copies, paused), Preemptions(), placed, work_is_waiting, came=came)
+                return Scheduled(less, Preemptions(), placed, work_is_waiting, room, so_far)
+        return Scheduled(self._buy(copies, held_back), Preemptions(), placed, work_is_waiting, launches=so_far)
 
-    def _buy(self, demands: Sequence[Demand], paused: Sequence[UnplacedPod]) -> ScaleUp:
+    def _buy(self, demands: Sequence[Demand], held_back: Sequence[UnplacedPod]) -> ScaleUp:
         scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
-        scale_up.unplaced += paused
+        scale_up.unplaced += held_back
         return scale_up
 
     def _room_made(self, scale_up: ScaleUp) -> MadeRoom | None:
@@ -152,20 +158,20 @@ class _Scheduling:
             lambda: None,
         )
 
-    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, paused: Sequence[UnplacedPod]) -> ScaleUp:
+    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, held_back: Sequence[UnplacedPod]) -> ScaleUp:
         """What is bought for the others once room is made for some."""
         seated = {pod.key for pod in room.seated}
         for demand in demands:
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
         self.sim.keep_room(*room.way.arrivals())
-        return self._buy(demands, paused)
+        return self._buy(demands, held_back)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
-            copies = _copies(demands)
-            came = came_of(self.context, pods_by_row(self.sim.assignments()))
-            return self._buy(copies, leave_out(self.context, copies, came)).unplaced
+            so_far = launches_so_far(self.context, pods_by_row(self.sim.assignments()))
+            copies, held_back = limit_launches(self.context, _copies(demands), so_far)
+            return self._buy(copies, held_back).unplaced
 
 
 def _price(scale_up: ScaleUp) -> int:
@@ -190,7 +196,7 @@ def _is_satisfiable(context: PlanContext, demands: Sequence[Demand]) -> bool:
     sim = context.simulated.sim
     if any(_would_take_with_room(sim, demand.cls).any() for demand in demands):
         return True
-    bought_for = [demand for demand in demands if demand.count]  # others have had a machine come in vain
+    bought_for = [demand for demand in demands if demand.count]  # nothing is launched for the others now
     if not bought_for:
         return False
     offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])

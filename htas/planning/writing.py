@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.holds import Hold, HoldReason, hold
+from htas.model.launches import Launches
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
@@ -15,6 +16,8 @@ from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, RoomMade
+from htas.planning.cluster.declined import declined_after, told_declined
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.simulation import Placements
 from htas.planning.costing import cost_of
@@ -26,8 +29,8 @@ from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.place.deletion_costs import DeletionCosts
-from htas.planning.provision.not_let_in import with_bought
 from htas.planning.provision.purchase import BoughtMachine
+from htas.planning.provision.unused_launches import with_launched
 from htas.planning.schedule import Scheduled
 
 
@@ -40,7 +43,7 @@ def write_plan(
     steps: RearrangementSteps,
 ) -> Plan:
     """The plan that the stages came to."""
-    simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
+    snapshot, preemptions = context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     costs = DeletionCosts(snapshot, context.policy)
     promised = _promised(context, bought, placements)
@@ -62,6 +65,7 @@ def write_plan(
         carry=steps.carrying,
         unplaced=_unplaced(context, preemptions),
         kept=scale_down.kept,
+        lacking=lacking_requests(snapshot.cluster.pods, context.policy.default_requests),
         memory=msgspec.structs.replace(
             scale_down.memory,
             meant_for=_meant(context, launch, placements),
@@ -70,15 +74,27 @@ def write_plan(
             put_off=_put_off(context, promised),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
-            awaited=with_bought(
-                scheduled.came,
-                [(item.claim, pods) for item, pods in filled],
-                simulated.waiting,
-                context.policy,
-            ),
+            launches=_launches(context, scheduled, filled, given),
         ),
         failures=tuple(context.searches.failures),
     )
+
+
+def _launches(
+    context: PlanContext,
+    scheduled: Scheduled,
+    filled: Sequence[tuple[BoughtMachine, Sequence[Pod]]],
+    given: Sequence[Bind | Hold],
+) -> Launches:
+    """What is remembered of launches, and of room that other schedulers do not use."""
+    simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
+    launched = [(item.claim, item.offer.flavour.name, pods) for item, pods in filled]
+    record = with_launched(scheduled.launches.record, launched, context)
+    others = [pod for pod in simulated.waiting if pod.scheduler != policy.scheduler_name]
+    with_room = {each.pod for each in given if isinstance(each, Hold) and each.reason is HoldReason.OTHER_SCHEDULER}
+    waiting = (*others, *simulated.declined)
+    declined = declined_after(waiting, with_room, snapshot, policy, context.now)
+    return msgspec.structs.replace(record, declined=declined)
 
 
 def _room_made(context: PlanContext, scheduled: Scheduled) -> dict[str, RoomMade]:
@@ -98,6 +114,7 @@ def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedP
     unplaced = [
         *preemptions.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in simulated.gated),
+        *told_declined(simulated.declined, context.snapshot, context.policy),
         *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in simulated.surplus),
         *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in simulated.withheld),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),

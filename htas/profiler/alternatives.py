@@ -71,7 +71,9 @@ def _check(run: Run, flavour: Flavour) -> None:
 
 
 def _bill(machine: int, flavour: Flavour, start: float, end: float) -> Bill:
-    return Bill(f"{flavour.name}-{machine}", "alternative", flavour.name, flavour.nanos_per_hour, start, end)
+    return Bill(
+        f"{flavour.name}-{machine}", "alternative", flavour.name, flavour.nanos_per_hour, start, end, cap=flavour.cap
+    )
 
 
 def _most_at_once(bills: Iterable[Bill]) -> int:

@@ -9,11 +9,8 @@ import msgspec
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.record import Run
-from htas.model.resources import Resources
+from htas.model.resources import MILLION, share_millionths
 from htas.model.snapshot import ClusterSnapshot
-
-WHOLE = 1_000_000
-"""All of a machine, in millionths."""
 
 
 class Stays:
@@ -90,16 +87,9 @@ def stay_of(pod: Pod, node: Node, now: float) -> Run:
         image=pod.image,
         cpu_m=pod.requests.cpu_m,
         memory_bytes=pod.requests.memory_bytes,
-        share_millionths=share_millionths(pod.requests, node.allocatable),
+        share_millionths=min(MILLION, share_millionths(pod.requests, node.allocatable)),
         began_at=started_at,
         came_at=started_at,
         ended_at=max(now, started_at),
         claim=node.claim or "",
     )
-
-
-def share_millionths(requests: Resources, allocatable: Resources) -> int:
-    """What is asked for of a machine's CPU and memory: the mean, rounded down so that shares never exceed the whole."""
-    cpu = requests.cpu_m * WHOLE // allocatable.cpu_m if allocatable.cpu_m else 0
-    memory = requests.memory_bytes * WHOLE // allocatable.memory_bytes if allocatable.memory_bytes else 0
-    return min(WHOLE, (cpu + memory) // 2)

@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
@@ -152,7 +153,15 @@ class SandboxCloud:
         self._instances[instance.id] = instance
         self._flavours[instance.id] = flavour
         self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
-        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
+        price = flavour.price_in(instance.zone) or Price(flavour.nanos_per_hour, flavour.cap)
+        rental = Rental(
+            instance.id,
+            instance.claim or "",
+            flavour.name,
+            price.nanos_per_hour,
+            instance.created_at,
+            cap=price.cap,
+        )
         self._rentals[instance.id] = rental
         self._ledger.rentals.append(rental)
 
@@ -181,14 +190,21 @@ class SandboxCloud:
             return
         self._instances[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
         self._end_rental(instance_id)
-        node = self._nodes.get(instance_id)
-        if node is not None:
-            self._ledger.killed_by_release += self._cluster.lose_pods(node.name)
-            self._cluster.set_ready(node.name, False)
+        for name in self._nodes_of(instance_id):
+            self._ledger.killed_by_release += self._cluster.lose_pods(name)
+            self._cluster.set_ready(name, False)
         if self._deletes_to_forget:
             self._deletes_to_forget -= 1
         else:
             self._queue.after(DELETE_S, partial(self._gone, instance_id))
+
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        self.faults.strike("adopt")
+        known = self._instances.get(instance_id)
+        if known is None:
+            raise NotFoundError(f"machine {instance_id} is gone")
+        self._instances[instance_id] = msgspec.structs.replace(known, cluster=cluster, claim=claim, group=group)
+        self._note_change()
 
     def instances(self) -> Sequence[Instance]:
         self.faults.strike("instances")
@@ -240,10 +256,23 @@ class SandboxCloud:
         self._note_change()
         self._flavours.pop(instance_id, None)
         self._end_rental(instance_id)
-        node = self._nodes.pop(instance_id, None)
-        if node is not None:
-            self._cluster.lose_pods(node.name)
-            self._cluster.set_ready(node.name, False)
+        for name in self._nodes_of(instance_id):
+            self._cluster.lose_pods(name)
+            self._cluster.set_ready(name, False)
+        self._nodes.pop(instance_id, None)
+
+    def _nodes_of(self, instance_id: str) -> list[str]:
+        """The nodes that run on a machine: the one it was made with, and those that name it in their providerID."""
+        known = self._nodes.get(instance_id)
+        if known is None:
+            return []
+        return [known.name, *(name for name in self._cluster.on_machine(known.provider_id) if name != known.name)]
+
+    def fail(self, instance_id: str) -> None:
+        """The cloud says that a machine is in error, whatever it does: a resize or a migration has gone wrong."""
+        known = self._instances[instance_id]
+        self._instances[instance_id] = msgspec.structs.replace(known, state=InstanceState.ERROR, fault="resize failed")
+        self._note_change()
 
     def _end_rental(self, instance_id: str) -> None:
         rental = self._rentals.pop(instance_id, None)

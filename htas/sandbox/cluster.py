@@ -8,7 +8,7 @@ import msgspec
 
 from htas.model.constraints import Taint
 from htas.model.deletion_costs import is_ours
-from htas.model.nodes import DRAINING_TAINT, OWN_LABELS, Node
+from htas.model.nodes import DRAINING_TAINT, HOSTNAME_LABEL, OWN_LABELS, Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
@@ -169,6 +169,33 @@ class SandboxCluster(PodLife):
         for record in records:
             self._remove(record, fails=not record.pod.is_daemon)
         return sum(not record.pod.is_daemon for record in records)
+
+    def on_machine(self, provider_id: str) -> list[str]:
+        """The nodes that name a machine in their providerID."""
+        return [name for name, node in self._nodes.items() if node.provider_id == provider_id]
+
+    # What people with rights on nodes do.
+
+    def relabel(self, node: str, labels: Mapping[str, str | None]) -> None:
+        """Somebody overwrites labels of a node, or takes them off (None)."""
+        known = self._node(node)
+        rest = {key: text for key, text in known.labels.items() if key not in labels}
+        given = {key: text for key, text in labels.items() if text is not None}
+        self._set_node(msgspec.structs.replace(known, labels=rest | given))
+        self._note_change()
+
+    def rename(self, node: str, name: str) -> None:
+        """A kubelet registers under another name; what it ran is lost, and its old Node object stays, not Ready."""
+        known = self._node(node)
+        self.lose_pods(node)
+        self.set_ready(node, False)
+        labels = {**known.labels, HOSTNAME_LABEL: name}
+        self.add_node(msgspec.structs.replace(known, name=name, uid=f"node-{name}", labels=labels))
+        self._note_change()
+
+    def lose_provider_id(self, node: str, provider_id: str = "") -> None:
+        """A node is made anew without its providerID, or with one of another form."""
+        self._set_node(msgspec.structs.replace(self._node(node), provider_id=provider_id))
 
     # What users do.
 

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing, Cap, Price
 
 
 class Rental(msgspec.Struct):
@@ -18,6 +18,16 @@ class Rental(msgspec.Struct):
     nanos_per_hour: int
     started_at: float
     ended_at: float | None = None
+    cap: Cap | None = None
+
+    @property
+    def price(self) -> Price:
+        return Price(self.nanos_per_hour, self.cap)
+
+    def nano_seconds(self, billing: Billing, now: float) -> int:
+        """What it costs, or would had it been given back now: price × billed seconds."""
+        ended_at = self.ended_at if self.ended_at is not None else now
+        return billing.bill(self.price, self.started_at, ended_at - self.started_at)
 
 
 class Ledger(msgspec.Struct):
@@ -52,11 +62,7 @@ class Ledger(msgspec.Struct):
 
     def nano_seconds(self, billing: Billing, now: float) -> int:
         """The invoice: price × billed seconds over all rentals."""
-        return sum(
-            rental.nanos_per_hour
-            * billing.billed_seconds((rental.ended_at if rental.ended_at is not None else now) - rental.started_at)
-            for rental in self.rentals
-        )
+        return sum(rental.nano_seconds(billing, now) for rental in self.rentals)
 
     def machine_hours(self, now: float) -> float:
         held = ((r.ended_at if r.ended_at is not None else now) - r.started_at for r in self.rentals)

@@ -204,6 +204,9 @@ class RemoteCloud:
     def delete(self, instance_id: str) -> None:
         self._call("cloud.delete", instance_id)
 
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        self._call("cloud.adopt", instance_id, cluster, claim, group)
+
     def instances(self) -> Sequence[Instance]:
         found: list[Instance] = self._call("cloud.instances")
         return found

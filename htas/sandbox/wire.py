@@ -53,6 +53,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "announcer.told": (lambda world: world.announcer.told, (), list[News]),
     "cloud.create": (lambda world: world.cloud.create, (NodeClaim, Flavour, Node), Instance),
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
+    "cloud.adopt": (lambda world: world.cloud.adopt, (str, str, str, str), None),
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
     "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
     "cloud.changes": (lambda world: world.cloud.changes, (), int),

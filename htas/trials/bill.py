@@ -157,7 +157,7 @@ def _ended_at(world: World, work: Workload) -> float:
 def billed_until(ledger: Ledger, billing: Billing, end: float) -> int:
     """The invoice had every machine that still ran been given back at an instant: price × billed seconds."""
     return sum(
-        rental.nanos_per_hour * billing.billed_seconds(_held_s(rental.started_at, rental.ended_at, end))
+        billing.bill(rental.price, rental.started_at, _held_s(rental.started_at, rental.ended_at, end))
         for rental in ledger.rentals
         if rental.started_at < end
     )

@@ -27,6 +27,8 @@ LONGEST_BODY = 262_144
 STREAM_S = 45.0
 """A stream of events ends by itself, within the time that an answer may take; browsers come back by themselves."""
 LOOK_S = 0.25
+BEAT_S = 10.0
+"""A page that hears nothing for longer knows that the server hangs."""
 RETRY_MS = 1_000
 MOST_STREAMS = 48
 """Of 128 connections: whoever comes later is told to ask again, and loses nothing but haste."""
@@ -128,13 +130,16 @@ class Events:
 
     async def lines(self, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
         """Until STREAM_S have passed, or the listener stops: it would wait two seconds, and then tell of an error."""
-        told, until = -1, self._clock() + STREAM_S
+        told, until, last = -1, self._clock() + STREAM_S, self._clock()
         yield f"retry: {RETRY_MS}\n\n"
         while self._clock() < until and not is_stopping():
-            version = self._seat.version
+            version, now = self._seat.version, self._clock()
             if version != told:
-                told = version
+                told, last = version, now
                 yield f"id: {version}\nevent: cycle\ndata: {version}\n\n"
+            elif now - last >= BEAT_S:
+                last = now
+                yield "event: beat\ndata:\n\n"
             await asyncio.sleep(LOOK_S)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_r
 from htas.documents.costs import CostReport, books_of, cost_report, said_in
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
-from htas.documents.nodes import PresentCluster, present_of
+from htas.documents.nodes import PresentCluster, Reasons, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Changes, Levers, Simulated, compared, levers, simulated
 from htas.documents.words import did_you_mean
@@ -98,7 +99,11 @@ def _missing() -> Iterator[None]:
 def _top(seat: Seat, picture: Picture, asked: ApiRequest) -> PresentCluster:
     said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
     view, sort = picture.snapshot.cluster, asked.query.sort
-    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, picture.on)
+    kept = Counter(item.reason.value for item in picture.plan.kept)
+    reasons = Reasons(kept, Counter(item.reason.value for item in picture.plan.unplaced))
+    return present_of(
+        view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, reasons, picture.on
+    )
 
 
 def _nodes(_: Seat, picture: Picture, asked: ApiRequest) -> NodePage:

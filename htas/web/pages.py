@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib.resources import files
 
 from starlette.requests import Request
@@ -48,6 +49,17 @@ def page_routes() -> list[BaseRoute]:
         return _file(request, name, kept[name])
 
     return [Route("/", home), Route(f"{ASSETS}{{name}}", asset)]
+
+
+def text_page(status: int, title: str, text: str) -> Response:
+    """A page of a few words in the pages' own style, without scripts: `text` is escaped."""
+    body = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · HTAS</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/assets/style.css"></head>
+<body><main><section class="empty"><h1>{escape(title)}</h1><p>{escape(text)}</p></section></main></body></html>
+"""
+    return Response(body, status, {**HEADERS, "Cache-Control": "no-store"}, "text/html")
 
 
 def _file(request: Request, name: str, body: Body) -> Response:

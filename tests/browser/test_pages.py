@@ -569,3 +569,53 @@ def test_axe_finds_nothing_on_recommended(width: int, scheme: str, advice: Page)
 def test_axe_finds_nothing_on_to_approve(questions: Page) -> None:
     for width, scheme in product((390, 1280, 2560), ("light", "dark")):
         assert unfit(questions, width, scheme) == []
+
+
+def test_when_the_server_is_gone_every_page_says_so_with_the_age_of_its_figures(
+    chromium: Browser, day: Played, faults: list[str]
+) -> None:
+    with served(day.seat) as link:
+        visitor = chromium.new_context(viewport={"width": 1280, "height": 900})
+        page = opened(visitor, link)
+        expect(page.locator("#stale")).to_be_hidden()
+    expect(page.locator("#stale")).to_contain_text("No answer from HTAS", timeout=10_000)
+    expect(page.locator("#stale")).to_contain_text(re.compile(r"These figures are of .* ago"))
+    expect(page.locator(".figure.lead")).to_be_visible()
+    visitor.close()
+
+
+def test_a_node_that_is_not_there_is_explained_with_what_was_decided_about_it(
+    page: Page, context: BrowserContext, day: Played, faults: list[str]
+) -> None:
+    present = {node.name for node in day.seat.picture().snapshot.cluster.nodes}
+    gone = next(
+        decision.subject
+        for decision in day.seat.chronicle.decisions()
+        if decision.kind == "empty" and decision.subject not in present
+    )
+    shown(page, context, f"#/now/node/{gone}")
+    detail = page.locator("#detail")
+    expect(detail).to_contain_text("There is no node of this name now")
+    expect(detail.locator("ol.lines li").first).to_contain_text(gone)
+    faults[:] = [fault for fault in faults if "status of 404" not in fault]
+
+
+def test_no_headline_measures_the_price_by_a_bound_that_is_out_of_reach(page: Page, context: BrowserContext) -> None:
+    shown(page, context, "#/now")
+    expect(page.locator(".figure.lead")).not_to_contain_text("above")
+
+
+def test_a_used_link_leads_the_browser_that_used_it_to_the_pages_and_tells_another_why(
+    chromium: Browser, day: Played
+) -> None:
+    with served(day.seat) as link:
+        first, second = chromium.new_context(), chromium.new_context()
+        opened(first, link)
+        again = first.new_page()
+        again.goto(link)
+        expect(again.locator("#pages")).to_be_visible()
+        other = second.new_page()
+        other.goto(link)
+        expect(other.locator("h1")).to_have_text("This link was used already")
+        first.close()
+        second.close()

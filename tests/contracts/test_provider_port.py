@@ -72,3 +72,15 @@ def test_headroom_never_grows_by_buying(universe: Universe) -> None:
     for name in ("instances", "cpu_m", "memory_bytes"):
         granted, left = getattr(before, name), getattr(after, name)
         assert granted is None or left < granted
+
+
+def test_an_adopted_machine_bears_its_new_name_and_group(universe: Universe) -> None:
+    instance_id = create(universe)
+    universe.wait(LONG_S)
+    universe.provider.adopt(instance_id, "renamed", "c1", "other")
+    universe.wait(LONG_S)
+    (found,) = [each for each in universe.provider.instances() if each.id == instance_id]
+    assert (found.cluster, found.claim, found.group) == ("renamed", "c1", "other")
+    universe.provider.adopt(instance_id, "test", "c1", "other")  # whoever clears up after us finds it by that
+    with pytest.raises(NotFoundError):
+        universe.provider.adopt("11111111-2222-3333-4444-555555555555", "renamed", "c2", "other")

@@ -93,11 +93,11 @@ def _bill(
         price = NANOS[node.flavour or ""]
         ends = max((left[pod] for pod, where in at.items() if where == node.name), default=0)
         if node.name in removed:
-            total += price * billing.billed_seconds(held[node.name] + MOVE_S)
+            total += price * billing.seconds(NOW, held[node.name] + MOVE_S)
         elif node.name in replaced:
             start_s = max(group.startup_s for group in policy_with().groups)
-            total += price * billing.billed_seconds(held[node.name] + start_s + MOVE_S)
-            total += replaced[node.name].nanos_per_hour * billing.billed_seconds(max(ends, start_s + MOVE_S))
+            total += price * billing.seconds(NOW, held[node.name] + start_s + MOVE_S)
+            total += replaced[node.name].nanos_per_hour * billing.seconds(NOW, max(ends, start_s + MOVE_S))
         else:
-            total += price * billing.billed_seconds(held[node.name] + ends)
+            total += price * billing.seconds(NOW, held[node.name] + ends)
     return total

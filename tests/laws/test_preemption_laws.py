@@ -75,7 +75,9 @@ def full_clusters(draw: Any) -> ClusterSnapshot:
 
 @st.composite
 def preempting(draw: Any) -> Policy:
-    fallback = Fallback(mode=FallbackMode.PREEMPT, promises=draw(st.sampled_from(list(Promises))))
+    below = draw(st.sampled_from([-(2**31), 0, 0, 2**31 - 1]))
+    promises = draw(st.sampled_from(list(Promises)))
+    fallback = Fallback(mode=FallbackMode.PREEMPT, promises=promises, preempt_below=below)
     return make_policy(limits=Limits(max_nodes=draw(st.sampled_from([0, 0, 0, 1]))), fallback=fallback)
 
 

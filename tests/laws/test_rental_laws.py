@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Alignment, Billing
+from htas.model.flavours import Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -20,7 +21,9 @@ from tests.builders import NOW, owned_node
 from tests.unit.planning.cleaning.world import LARGE, MEDIUM, cleaned, job_on, policy_with, quiet_snapshot
 
 Law = settings(max_examples=100, deadline=None, derandomize=True)
-BILLINGS = st.builds(Billing, st.sampled_from([1, 60, 600, 3600]), st.sampled_from([0, 60, 3600]))
+BILLINGS = st.builds(
+    Billing, st.sampled_from([1, 60, 600, 3600]), st.sampled_from([0, 60, 3600]), st.sampled_from(Alignment)
+)
 INSTANTS = st.floats(-10_000.0, 100_000.0)
 
 

@@ -66,6 +66,22 @@ def test_a_victim_has_no_more_grace_than_its_group_allows() -> None:
     assert running(story, "high") == 2
 
 
+def test_a_pause_pod_gives_way_at_once_and_a_machine_is_launched_for_it() -> None:
+    """Overprovisioning: the service runs long before a machine could have started, and the room in advance is back."""
+    story = Story(make_policy([NodeGroup("any")], SMALL, limits=Limits(max_nodes=5)))
+    pause, shop = service("pause", 3, priority=-10), service("shop", 3, at_s=600, priority=0)
+    story.world.load(Workload("overprovisioning", (pause, shop)))
+    story.play(599)
+    assert (running(story, "pause"), story.world.ledger.running_machines()) == (3, 1)
+    story.play(640)
+    assert (running(story, "shop"), len(story.nodes)) == (3, 1)
+    story.play(1200)
+    assert (running(story, "shop"), running(story, "pause")) == (3, 3)
+    assert story.verbs["preempt", "done"] == 2  # the third had room beside the pause pods
+    assert story.world.ledger.running_machines() == 2
+    story.assert_whole()
+
+
 def test_pods_of_equal_priority_wait() -> None:
     story = full(service("high", 2, at_s=120, priority=5)).play(400)
     assert running(story, "high") == 0

@@ -144,7 +144,7 @@ def figure_1(optimizer: Foretold | None = None, **fields: Any) -> Full:
 def test_figure_1_of_the_document() -> None:
     story = figure_1().play(150)
     assert (story.on("a"), story.on("b"), story.all_run()) == ({"one", "two"}, {"three"}, True)
-    assert story.told("rearrange") == ["1 pods are placed by moving 1 and evicting 0"]
+    assert story.told("rearrange") == ["1 pod is placed by moving 1 and evicting 0"]
     assert [message.partition(" in ")[0] for message in story.told("rearranged")] == ["1 placed, 1 moved, 0 evicted"]
     assert story.world.ledger.evictions == 1
     assert rearrangement_of(story.store.disruptions()) is None

@@ -112,8 +112,8 @@ def slowloris(count: int, sent: bytes, served: Serving = target) -> Verdict:
 
 def smuggling(served: Serving = target) -> Verdict:
     """Requests whose end is told in two ways, with another one hidden behind: nobody without a token gets in."""
-    hidden = b"POST /api/optimize HTTP/1.1\r\nHost: htas\r\nContent-Length: 0\r\n\r\n"
-    line = b"POST /api/migrate HTTP/1.1\r\nHost: htas\r\nContent-Type: application/json\r\n"
+    hidden = b"POST /api/optimize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
+    line = b"POST /api/migrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     chunked = b"Transfer-Encoding: chunked\r\n"
     length = b"Content-Length: %d\r\n" % len(hidden)
     shapes = [
@@ -131,11 +131,11 @@ def smuggling(served: Serving = target) -> Verdict:
         line + chunked + b"\r\n0;" + b"x" * 10_000 + b"\r\n\r\n" + hidden,
         line + chunked + b"\r\nfffffffffffffffff\r\n" + hidden,
         line + b" Folded: header\r\n\r\n" + hidden,
-        b"GET http://elsewhere/planz HTTP/1.1\r\nHost: htas\r\n\r\n" + hidden,
-        b"GET /healthz/../planz HTTP/1.1\r\nHost: htas\r\n\r\n" + hidden,
-        b"GET /%2e%2e/planz HTTP/1.1\r\nHost: htas\r\n\r\n" + hidden,
-        b"GET //planz HTTP/1.1\r\nHost: htas\r\n\r\n" + hidden,
-        b"GET /healthz\x00/planz HTTP/1.1\r\nHost: htas\r\n\r\n" + hidden,
+        b"GET http://elsewhere/planz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + hidden,
+        b"GET /healthz/../planz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + hidden,
+        b"GET /%2e%2e/planz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + hidden,
+        b"GET //planz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + hidden,
+        b"GET /healthz\x00/planz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + hidden,
         b"GET /planz HTTP/0.9\r\n\r\n" + hidden,
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ]
@@ -143,7 +143,7 @@ def smuggling(served: Serving = target) -> Verdict:
         found = [status for shape in shapes for status in server.statuses(shape)]
         worst = [status for status in found if status >= 500 or status in (202, 204)]
         granted = [
-            server.statuses(b"%s %s HTTP/1.1\r\nHost: htas\r\nConnection: close\r\n\r\n" % (method, path.encode()))
+            server.statuses(b"%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n" % (method, path.encode()))
             for path in GUARDED
             for method in (b"GET", b"POST", b"PUT", b"OPTIONS", b"TRACE", b"get", b"\xff")
         ]
@@ -161,7 +161,8 @@ def smuggling(served: Serving = target) -> Verdict:
 def large_bodies(size: int, served: Serving = target, *, shows_the_token: bool) -> Verdict:
     """A body of so many bytes: refused before it has all come."""
     with served() as server:
-        head = b"POST /api/migrate HTTP/1.1\r\nHost: htas\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+        head = b"POST /api/migrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        head += b"Content-Length: %d\r\n"
         shown = b"Authorization: Bearer %s\r\n" % server.token.encode() if shows_the_token else b""
         connection = server.connected(head % size + shown + b"\r\n")
         piece, taken = b"x" * 65_536, 0

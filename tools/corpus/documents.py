@@ -16,6 +16,7 @@ from htas.adapters.stored import upgraded
 from htas.model.moves import Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
+from htas.model.snapshot import ClusterSnapshot
 
 RENAMED: Mapping[str, str] = {}
 """Path of a field as it was recorded to its name now, such as "cluster.pods.*.owner": "controller" (`*`: each item)."""
@@ -48,8 +49,21 @@ YOUNGER = frozenset({"put_off", "room_made"})
 """Fields of the memory that are left out while they are empty: decisions were recorded before there were any."""
 
 
+LEFT_OUT = frozenset({"awaited", "launches"})
+"""Fields of the memory that are not compared. Launches name owners by digests of all that their pods ask of nodes,
+which any new field there changes; `awaited` was there before them."""
+
+
 def _memory(plan: Plan) -> Document:
-    return {key: value for key, value in plain(plan.memory).items() if value or key not in YOUNGER}
+    fields = plain(plan.memory).items()
+    return {key: value for key, value in fields if key not in LEFT_OUT and (value or key not in YOUNGER)}
+
+
+def without_what_is_left_out(document: Document) -> Document:
+    """A recorded plan without the fields of its memory that are not compared."""
+    beside = document.get("beside", {})
+    memory = {key: value for key, value in beside.get("memory", {}).items() if key not in LEFT_OUT}
+    return {**document, "beside": {**beside, "memory": memory}} if beside else document
 
 
 def _step(step: Move) -> list[object]:
@@ -63,6 +77,9 @@ def plain(value: object) -> Any:
 
 def read(document: Document, kind: type[Read]) -> Read:
     """The structure that a recorded document tells of; raises LostError where a field of it is read no more."""
+    memory = document.get("memory")
+    if kind is ClusterSnapshot and isinstance(memory, dict):
+        memory.pop("awaited", None)
     for path, name in RENAMED.items():
         _rename(document, path.split("."), name)
     document = upgraded(document, kind)

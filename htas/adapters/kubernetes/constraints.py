@@ -59,6 +59,7 @@ def _demanded(raw: wire.Pod) -> Constraints:
         affinity=near,
         anti_affinity=apart,
         claims=_claims(raw),
+        own_claims=_own_claims(raw),
         unsupported=(*unknown, *(f"{fault.path} ({fault.what})" for fault in odd)),
     )
 
@@ -100,6 +101,13 @@ def _claims(raw: wire.Pod) -> tuple[str, ...]:
         elif volume.ephemeral is not None:
             names.append(f"{raw.metadata.name}-{volume.name}")
     return tuple(sorted(set(names)))
+
+
+def _own_claims(raw: wire.Pod) -> tuple[tuple[str, str], ...]:
+    """Claims that must have been made for the pod itself, with its uid (kube-scheduler, ephemeral.VolumeIsForPod)."""
+    meta = raw.metadata
+    own = (f"{meta.name}-{volume.name}" for volume in raw.spec.volumes or () if volume.ephemeral is not None)
+    return tuple(sorted((name, meta.uid) for name in own)) if meta.uid else ()
 
 
 def within_budget(constraints: Constraints, *, is_placed: bool, has_started: bool) -> Constraints:

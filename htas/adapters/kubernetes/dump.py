@@ -15,6 +15,7 @@ from htas.adapters.kubernetes.instants import Instant
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
+from htas.yaml_bounds import YamlBoundsError, check
 
 _BYTE = re.compile(r"\(byte (\d+)\)$")
 _LOGS = b"==== START logs for container"
@@ -122,6 +123,7 @@ def _complaint(error: msgspec.DecodeError) -> str:
 def _yaml_documents(text: bytes, name: str) -> Iterator[bytes]:
     number = 0
     try:
+        check(text)
         for number, document in enumerate(yaml.load_all(text, Loader=_Texts), 1):
             if isinstance(document, dict):
                 yield _as_json(document, f"{name}: document {number}")
@@ -133,6 +135,8 @@ def _yaml_documents(text: bytes, name: str) -> Iterator[bytes]:
         raise DumpError(f"{name}:{place}: malformed YAML: {error.problem}") from None
     except yaml.reader.ReaderError as error:
         raise DumpError(f"{_place(text, error.position, name)}: malformed YAML: {error.reason}") from None
+    except YamlBoundsError as error:
+        raise DumpError(f"{name}:{error.line}: {error.why}. Write the dump with: {COMMAND}") from None
     except ValueError as error:  # Python refuses numbers of more than 4,300 digits
         raise DumpError(f"{name}: document {number + 1} is no Kubernetes object: {error}") from None
 

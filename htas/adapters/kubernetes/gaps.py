@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from htas.model.contradictions import out_of_reach, told
 from htas.model.snapshot import ClusterView
 
 ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,ds,jobs,leases"
@@ -56,6 +57,9 @@ def _gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) ->
         yield partial
     if "Node" in kinds and (lost := lost_nodes(view)) is not None:
         yield lost
+    if contradicted := out_of_reach(view):
+        what = told(contradicted)
+        yield Gap((), what, "labels of nodes or volumes are not those of the cluster", is_grave=True, doubt=what)
     yield from _of_claims(view, kinds, has_empty_list=has_empty_list)
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:

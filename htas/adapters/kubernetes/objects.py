@@ -168,6 +168,7 @@ def claim(raw: wire_storage.PersistentVolumeClaim) -> VolumeClaim:
         raw.spec.storage_class_name,
         tuple(raw.spec.access_modes or ()),
         (raw.metadata.annotations or {}).get(SELECTED_NODE) or None,
+        next((each.uid for each in raw.metadata.owner_references or () if each.controller and each.kind == "Pod"), ""),
     )
 
 

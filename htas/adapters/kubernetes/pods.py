@@ -16,6 +16,7 @@ from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.daemon_sets import DaemonSets, kind_of
 from htas.adapters.kubernetes.errors import Fault, Faults
+from htas.adapters.kubernetes.go_durations import go_duration_s
 from htas.adapters.kubernetes.obstacles import indispensable, obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
@@ -26,6 +27,7 @@ from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     MAY_MIGRATE,
     RUNTIME,
+    SCALE_UP_DELAY,
     SHARED_VOLUMES,
     TWIN_OF,
     WORKLOAD,
@@ -158,7 +160,8 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
             for c in raw.status.conditions or ()
         ),
         is_mirror=_is_mirror(raw),
-        has_local_storage=_has_local_storage(raw),
+        has_local_storage=bool(local := _local_volumes(raw)),
+        local_volumes=local,
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
         disruption=_disruption(labels, annotations, doubts),
@@ -174,7 +177,20 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         gang=_gang(labels, annotations),
         deletion_cost=stated_cost(annotations),
         prefers_apart=_prefers_apart(spec),
+        launch_delay_s=_launch_delay_s(annotations, doubts),
     )
+
+
+def _launch_delay_s(annotations: Mapping[str, str], doubts: Faults) -> float:
+    """How old the pod is before a machine is launched for it; no delay where what it says is no duration."""
+    stated = annotations.get(SCALE_UP_DELAY)
+    if stated is None:
+        return 0.0
+    seconds = go_duration_s(stated)
+    if seconds is None:
+        what = f"{stated[:64]!r} is not a duration such as 30s, 5m or 1h30m: there is no delay"
+        doubts.append(Fault(f"metadata.annotations[{SCALE_UP_DELAY}]", what))
+    return seconds or 0.0
 
 
 def _prefers_apart(spec: wire.PodSpec) -> bool:
@@ -365,10 +381,12 @@ def duration_s(text: str) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def _has_local_storage(raw: wire.Pod) -> bool:
-    return any(
-        volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory")
+def _local_volumes(raw: wire.Pod) -> tuple[str, ...]:
+    """Volumes with data on the node, without those that may be lost by an annotation."""
+    return tuple(
+        volume.name
         for volume in indispensable(raw)
+        if volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory")
     )
 
 

@@ -15,7 +15,7 @@ from threading import Condition, Thread
 import msgspec
 import structlog
 
-from htas.adapters.kubernetes.api import ApiServer, part
+from htas.adapters.kubernetes.api import MERGE_PATCH, ApiServer, part
 from htas.adapters.kwok.machines import MARK, Fate, Faults, Machine, fate_of, node_manifest
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.flavours import Flavour
@@ -41,6 +41,15 @@ class _Meta(msgspec.Struct):
 class _ConfigMap(msgspec.Struct):
     metadata: _Meta
     data: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct):
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class _Node(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 class _ConfigMaps(msgspec.Struct):
@@ -127,6 +136,14 @@ class KwokProvider:
         self._reached("kwok.machine-deleted")
         self._delete_node(claim)
         self._reached("kwok.node-deleted")
+
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        path = f"{self._path}/{part(instance_id)}"
+        machine = _machine(msgspec.json.decode(self._api.get(path), type=_ConfigMap))
+        told = msgspec.structs.replace(machine, claim=claim, group=group)
+        labels = {CLUSTER_LABEL: cluster, CLAIM_LABEL: claim, GROUP_LABEL: group}
+        data = {"machine": msgspec.json.encode(told).decode()}
+        self._api.patch(path, {"metadata": {"labels": labels}, "data": data}, MERGE_PATCH)
 
     def instances(self) -> Sequence[Instance]:
         found = _LISTS.decode(self._api.get(self._path, {"labelSelector": MARK}))
@@ -264,11 +281,12 @@ class KwokProvider:
                 raise TransientError(str(error)) from error
 
     def _delete_node(self, claim: str) -> None:
-        """The Node object of a machine, which bears its claim's name; if it is ours by its label."""
+        """The Node object of a machine, which bears its claim's name; if it is ours."""
         path = f"/api/v1/nodes/{part(claim)}"
         try:
-            found = msgspec.json.decode(self._api.get(path), type=_ConfigMap)
-            if found.metadata.labels.get(CLAIM_LABEL) == claim:
+            found = msgspec.json.decode(self._api.get(path), type=_Node)
+            is_its = found.spec.provider_id == f"kwok://{PREFIX}{claim}"  # its labels may say anything by now
+            if is_its or found.metadata.labels.get(CLAIM_LABEL) == claim:
                 self._api.delete(path)
         except NotFoundError:
             return

@@ -138,6 +138,14 @@ class Listing:
                 self._deleted[instance_id] = self._clock()
             self._wake.notify_all()
 
+    def adopted(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        """Its metadata name us from now on."""
+        with self._wake:
+            known = self._machines.get(instance_id)
+            if known is not None:
+                told = msgspec.structs.replace(known, cluster=cluster, claim=claim, group=group)
+                self._machines[instance_id] = told
+
     def gone(self, instance_id: str) -> None:
         with self._wake:
             self._forget(instance_id)

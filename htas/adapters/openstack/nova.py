@@ -52,6 +52,10 @@ class Nova:
     def delete(self, server_id: str) -> None:
         self.api.delete("compute", f"/servers/{quote(server_id)}")
 
+    def set_metadata(self, server_id: str, metadata: Mapping[str, str]) -> None:
+        """Write some keys of a server's metadata; the others stay."""
+        self.api.post("compute", f"/servers/{quote(server_id)}/metadata", {"metadata": metadata})
+
     def flavours(self) -> list[wire.CloudFlavour]:
         """Flavours that this project may use."""
         found: list[wire.CloudFlavour] = []

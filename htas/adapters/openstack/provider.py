@@ -121,6 +121,11 @@ class OpenStackProvider:
         self._reached("openstack.server-deleted")
         self.listing.released(instance_id)
 
+    def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
+        said = {wire.CLUSTER: cluster, wire.CLAIM: claim, wire.GROUP: group}
+        self._nova.set_metadata(instance_id, said)
+        self.listing.adopted(instance_id, cluster, claim, group)
+
     def instances(self) -> Sequence[Instance]:
         return self.listing.instances()
 

@@ -59,6 +59,7 @@ class CloudFlavour(msgspec.Struct):
     disk: int = 0
     ephemeral: int = msgspec.field(default=0, name="OS-FLV-EXT-DATA:ephemeral")
     is_disabled: bool = msgspec.field(default=False, name="OS-FLV-DISABLED:disabled")
+    extra_specs: dict[str, str] = {}
 
 
 class CloudFlavours(msgspec.Struct):
@@ -144,6 +145,7 @@ def size_of(flavour: CloudFlavour) -> MachineSize:
         cpu_m=flavour.vcpus * 1000,
         memory_bytes=flavour.ram * 2**20,
         disk_bytes=(flavour.disk + flavour.ephemeral) * 2**30,
+        extra_specs=flavour.extra_specs,
     )
 
 

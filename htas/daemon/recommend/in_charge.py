@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.modes import Charge
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, DO_NOT_DISRUPT, GROUP_LABEL, OWN_LABELS, Node
@@ -82,7 +83,6 @@ def snapshot_in_charge(
 
 def claims_of(nodes: Sequence[Node], policy: Policy) -> tuple[NodeClaim, ...]:
     """The claims that nodes taken over would have."""
-    prices: Mapping[str, int] = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
     return tuple(
         NodeClaim(
             id=node.claim,
@@ -94,7 +94,8 @@ def claims_of(nodes: Sequence[Node], policy: Policy) -> tuple[NodeClaim, ...]:
             zone=node.zone,
             instance=node.machine or node.name,
             node=node.name,
-            nanos_per_hour=prices[node.flavour or ""],
+            nanos_per_hour=policy.price_of(node) or 0,
+            cap=(policy.whole_price_of(node) or Price(0)).cap,
         )
         for node in nodes
         if node.claim is not None

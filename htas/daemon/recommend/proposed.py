@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from htas.documents.words import counted
 from htas.model.money import price_text
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -20,7 +21,7 @@ def _price(nanos: int, plan: Plan) -> str:
 
 
 def _bought(launch: Launch, plan: Plan) -> str:
-    what = f"for {len(launch.pods)} pods" if launch.pods else launch.why
+    what = f"for {counted(len(launch.pods), 'pod')}" if launch.pods else launch.why
     return f"{launch.flavour} at {_price(launch.nanos_per_hour, plan)} {what}"
 
 
@@ -37,4 +38,5 @@ def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
     for move in plan.migrate:
         yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"
     if plan.optimize:
-        yield (Action.SEARCH, CLUSTER), f"{len(plan.optimize)} pods wait and nothing can be bought"
+        pods = "1 pod waits" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods wait"
+        yield (Action.SEARCH, CLUSTER), f"{pods} and nothing can be bought"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from htas.model.billing import Price
 from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.savings import Course, Waits
@@ -21,19 +22,16 @@ class RentalSums:
 
     def nano_seconds(self, policy: Policy, now: float) -> int:
         """Price × billed seconds, had those that run been given back now."""
-        return self.closed_nano_seconds + sum(_billed(each, policy, now) for each in self.running.values())
+        return self.closed_nano_seconds + sum(
+            each.nano_seconds(policy.catalogue.billing, now) for each in self.running.values()
+        )
 
     @property
     def nanos_per_hour(self) -> int:
         return sum(each.nanos_per_hour for each in self.running.values())
 
     def close(self, name: str, policy: Policy, at: float) -> None:
-        self.closed_nano_seconds += _billed(self.running.pop(name), policy, at)
-
-
-def _billed(rental: Rental, policy: Policy, at: float) -> int:
-    ended_at = at if rental.ended_at is None else rental.ended_at
-    return rental.nanos_per_hour * policy.catalogue.billing.billed_seconds(ended_at - rental.started_at)
+        self.closed_nano_seconds += self.running.pop(name).nano_seconds(policy.catalogue.billing, at)
 
 
 class RealCourse:
@@ -54,8 +52,10 @@ class RealCourse:
         for name, node in there.items():
             if name not in self._bills.running:
                 started_at = min(now, max(self._since, node.created_at))
-                price = policy.price_of(node) or 0
-                self._bills.running[name] = Rental(name, name, node.flavour or "", price, started_at)
+                price = policy.whole_price_of(node) or Price(0)
+                self._bills.running[name] = Rental(
+                    name, name, node.flavour or "", price.nanos_per_hour, started_at, cap=price.cap
+                )
         self._note_waits(view)
 
     def _note_waits(self, view: ClusterView) -> None:

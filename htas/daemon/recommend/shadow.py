@@ -25,6 +25,7 @@ from htas.model.record import CycleRecord
 from htas.model.savings import Course, Savings, Waits
 from htas.model.snapshot import ClusterView, Ended
 from htas.planning.cluster.daemon_sets import examples
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.ports import StorePort
 from htas.sandbox.mirroring import MirroringCluster, mirrored_uid
 from htas.sandbox.workload import Task
@@ -122,6 +123,7 @@ class Shadow:
             before.evicted + ledger.evictions + ledger.preempted,
             before.moved + ledger.migrations,
             before.overrun_s + self._cluster.overrun_s,
+            lacking_requests(self._cluster.other.pods, self.policy.default_requests),
         )
 
     def close(self) -> None:
@@ -240,7 +242,7 @@ class Shadow:
         ledger, billing = self._world.ledger, self.policy.catalogue.billing
         over = [each for each in ledger.rentals if each.ended_at is not None]
         for each in over:
-            self._closed += each.nanos_per_hour * billing.billed_seconds((each.ended_at or 0.0) - each.started_at)
+            self._closed += each.nano_seconds(billing, each.ended_at or 0.0)
         ledger.rentals = [each for each in ledger.rentals if each.ended_at is None]
         self._waits = self._waits.plus(sum(ledger.first_waits_s), len(ledger.first_waits_s))
         ledger.first_waits_s.clear()

@@ -70,9 +70,9 @@ class Emptying:
             row = draft.sim.table.row_of[node.name]
             pods = tuple(draft.opening.running.get(row, ()))
             share = utilization(node, pods, group.cleaning, draft.now)
-            flavour = draft.policy.catalogue.named(node.flavour)
-            price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-            found.append(Occupied(node, row, claim, group, pods, share, is_empty(pods, draft.now), price))
+            price = draft.policy.catalogue.price(node.flavour, node.zone) or claim.price
+            nanos = price.nanos_per_hour
+            found.append(Occupied(node, row, claim, group, pods, share, is_empty(pods, draft.now), nanos))
         return found
 
     def targets(self, sources: Sequence[Occupied]) -> Bools:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +15,9 @@ from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.lending import Borrowing
+from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.run_length import run_length_s
 
 _T = TypeVar("_T")
@@ -40,10 +43,14 @@ class _Interner:
 class ClassBook:
     """Sorts pods into classes."""
 
-    def __init__(self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts) -> None:
+    def __init__(
+        self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts, apart: OwnersApart | None = None
+    ) -> None:
+        self.defaults = DefaultRequestsSwitch()
         self._policy = policy
         self._axis = axis
         self._counts = counts
+        self._apart = apart or None
         self._requests = _Interner()
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
@@ -52,7 +59,8 @@ class ClassBook:
         self._by_shared_parts: dict[tuple[object, ...], PodClass] = {}
         self._kept: list[Pod] = []
         self._borrowing = Borrowing(policy)
-        self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
+        packings = (policy.packing, *(group.packing for group in policy.groups))
+        self._is_scoring = any(each is not None and each.algorithm is PackingAlgorithm.SCORED for each in packings)
 
     def vector(self, requests: Resources) -> Ints:
         number = self._requests.number(requests)
@@ -88,10 +96,10 @@ class ClassBook:
         so that no other object takes their place. Not where selectors look at labels, where scores count, or where
         annotations may decide.
         """
-        if self._counts.watches or self._is_scoring or pod.disruption:
+        if self._counts.watches or self._is_scoring or self._apart or pod.disruption:
             return self._by_value(pod)
         parts = id(pod.requests), id(pod.constraints)
-        shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length
+        shared = *parts, pod.namespace, pod.kind, pod.scheduler, pod.priority, pod.run_length, pod.is_work
         found = self._by_shared_parts.get(shared)
         if found is None:
             found = self._by_shared_parts[shared] = self._by_value(pod)
@@ -117,13 +125,16 @@ class ClassBook:
             watches,
             holds,
             repelled_by,
+            missing := self._policy.default_requests.missing(pod.requests) if pod.is_work else (0, 0),
             assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
+            apart := self._apart.of(pod) if self._apart is not None else "",
         )
         found = self._classes.get(key)
         if found is None:
             vector = self.vector(pod.requests)
             found = self._classes[key] = PodClass(
+                asked=vector,
                 requests=vector,
                 needs=tuple(i for i, amount in enumerate(vector.tolist()) if amount),
                 constraints=constraints,
@@ -147,8 +158,17 @@ class ClassBook:
                     or repelled_by
                 ),
                 borrows_up_to=borrows_up_to,
+                missing=missing,
                 assumed=assumed,
+                owner_apart=apart,
             )
+            self.defaults.register(found)
+        return found
+
+    def twin(self, cls: PodClass, pods: list[Pod], pauses: Mapping[str, str] | None = None) -> PodClass:
+        """A class like another one, with members and, where they are stated, pauses of its own."""
+        found = replace(cls, pods=pods, pauses=cls.pauses if pauses is None else pauses)
+        self.defaults.register(found)
         return found
 
     def _assumed(self, pod: Pod) -> tuple[int, int]:

@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,10 +86,12 @@ class ResourceAxis:
 class PodClass:
     """Pods that are interchangeable for planning. `pods` are its members that wait; running members are counted only.
 
-    `needs` are the axis rows with a request; `watches`, `holds` and `repelled_by` are ids in the tallies: selectors
+    `asked` is what the pods state, and `requests` what counts at present, which is the same nearly always; `needs` are
+    the axis rows with a request; `watches`, `holds` and `repelled_by` are ids in the tallies: selectors
     that match these pods, anti-affinity terms they carry, and anti-affinity terms of others that match them.
     """
 
+    asked: Ints
     requests: Ints
     needs: tuple[int, ...]
     constraints: Constraints
@@ -108,6 +110,13 @@ class PodClass:
     pods: list[Pod] = field(default_factory=list)
     borrows_up_to: int = 0
     """What a node may cost an hour on which batch work may be given room that services leave (`lending.py`)."""
+    missing: tuple[int, int] = (0, 0)
+    """Cpu and memory that the pods do not state, and that count where a machine is launched or saved
+    (`default_requests.py`); `requests` have them while they count."""
+    owner_apart: str = ""
+    """The mark of their owner, where launches for it were unused of late; empty: it does not matter whose they are."""
+    pauses: Mapping[str, str] = field(default_factory=dict)
+    """Flavours that are not launched for these pods now, each with the reason."""
     assumed: tuple[int, int] = (0, 0)
     """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 

@@ -100,8 +100,8 @@ def lent_nodes(snapshot: ClusterSnapshot, policy: Policy, now: float) -> dict[st
 
 
 def _price(node: Node, policy: Policy) -> int:
-    flavour = policy.catalogue.named(node.flavour or "")
-    return flavour.nanos_per_hour if flavour is not None else ANY_PRICE
+    price = policy.catalogue.price(node.flavour, node.zone)
+    return price.nanos_per_hour if price is not None else ANY_PRICE
 
 
 def _waits_for_its_turn(pod: Pod, now: float) -> bool:

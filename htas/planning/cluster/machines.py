@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import (
@@ -149,4 +150,12 @@ def _may_have_a_machine(claim: NodeClaim) -> bool:
 
 def nanos_paid(node: Node, claim: NodeClaim | None, policy: Policy) -> int:
     """An hour's price of a node: the catalogue's, or for a flavour that has left it the one it was bought at."""
-    return policy.price_of(node) or (claim.nanos_per_hour if claim is not None else 0)
+    return price_paid(node, claim, policy).nanos_per_hour
+
+
+def price_paid(node: Node, claim: NodeClaim | None, policy: Policy) -> Price:
+    """The same with its monthly cap."""
+    price = policy.whole_price_of(node)
+    if price is not None and (price.nanos_per_hour or claim is None):
+        return price
+    return claim.price if claim is not None else Price(0)

@@ -22,10 +22,12 @@ from htas.planning.cluster.attaching import Attaching
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.declined import have_declined
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
+from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.pools import Pool, in_pools
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom, Simulation
@@ -65,6 +67,8 @@ class SimulatedCluster:
     """Nodes that are Ready and take no pods, by name, since they are urgently to go."""
     kept_for_urgent: frozenset[str] = frozenset()
     """Names of rows that were bought to take over from these: work that waits does not get their room."""
+    declined: tuple[Pod, ...] = ()
+    """Pods of other schedulers for which no room is kept now, since these did not use it."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
@@ -84,8 +88,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     counts.grow(table.free.shape[1])
     lent = {name: price for name, price in lent_nodes(snapshot, policy, now).items() if name not in going}
     world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
-    book = ClassBook(policy, axis, counts)
-    sim = Simulation(world, now)
+    book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy))
+    sim = Simulation(world, now, defaults=book.defaults)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming, shunned)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {pod.uid for pod in to_come})
@@ -96,9 +100,9 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     daemon_sets.count_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
-    withheld = _withheld(waiting, snapshot, policy)
-    if withheld:
-        theirs = {pod.uid for pod in withheld}
+    withheld, declined = _withheld(waiting, snapshot, policy), have_declined(waiting, snapshot, policy, now)
+    if withheld or declined:
+        theirs = {pod.uid for pod in (*withheld, *declined)}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
     return SimulatedCluster(
         sim,
@@ -116,6 +120,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         reservations,
         shunned,
         kept_for_urgent(snapshot, policy, now, shunned),
+        declined,
     )
 
 
@@ -321,7 +326,7 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
     together: list[Ints] = []
     rows_together: list[int] = []
     for cls, rows in rows_of:
-        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic and not any(cls.assumed):
+        if len(rows) <= FEW and not cls.watches and not (cls.is_dynamic or any(cls.assumed) or any(cls.missing)):
             together += [cls.requests] * len(rows)
             rows_together += rows
             continue

@@ -20,9 +20,11 @@ from htas.model.holds import HoldReason
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
+from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.feasibility import FILTERS, LENT_FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
 from htas.planning.cluster.feasibility.filter_context import FilterContext, accepted
 from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.feasibility.volumes import attachable
 
 
 class PlacedOnRow(msgspec.Struct, frozen=True, eq=False):
@@ -101,8 +103,15 @@ _NOT_LENT = 2**63 - 1
 class Simulation:
     """Nodes with pods on them, changeable and restorable. `now` dates every run length."""
 
-    def __init__(self, filter_context: FilterContext, now: float, daemons: Sequence[PodClass] = ()) -> None:
+    def __init__(
+        self,
+        filter_context: FilterContext,
+        now: float,
+        daemons: Sequence[PodClass] = (),
+        defaults: DefaultRequestsSwitch | None = None,
+    ) -> None:
         self.filter_context = filter_context
+        self.defaults = defaults or DefaultRequestsSwitch()
         self.table = filter_context.table
         self.now = now
         self.daemons = tuple(daemons)
@@ -149,7 +158,12 @@ class Simulation:
     def could_hold(self, cls: PodClass) -> Bools:
         """Open rows whose nodes would take a pod of a class if they were empty."""
         rows = self.all_rows
-        return self.allowed(cls) & self.table.is_open[rows] & fits(self.table.allocatable[:, rows], cls)
+        return self.would_take(cls) & self.table.is_open[rows] & fits(self.table.allocatable[:, rows], cls)
+
+    def would_take(self, cls: PodClass) -> Bools:
+        """Rows whose nodes would take a pod of a class if they were empty, room aside."""
+        allowed = self.allowed(cls)
+        return allowed & attachable(self.filter_context, cls, self.all_rows) if cls.constraints.claims else allowed
 
     def _accepted_without_nominees(self, cls: PodClass, rows: slice) -> Bools:
         """kube-scheduler's second pass: what is near a pod that is to come must hold without it as well."""
@@ -305,7 +319,9 @@ class Simulation:
         self.log.append(change)
 
     def _count_on_row(self, cls: PodClass, row: int, count: int) -> None:
-        self.table.free[:, row] -= cls.requests if count == 1 else cls.requests * count
+        self.table.free[:, row] -= cls.asked if count == 1 else cls.asked * count
+        if any(cls.missing):
+            self._count_missing(cls, np.array([row]), np.array([count]))
         if any(cls.assumed):
             self.table.assumed[:, row] += np.multiply(cls.assumed, count)
         if cls.watches or cls.is_dynamic:
@@ -313,12 +329,20 @@ class Simulation:
 
     def _count_on_rows(self, cls: PodClass, rows: Ints, counts: Ints) -> None:
         for resource in cls.needs:
-            self.table.free[resource, rows] -= cls.requests[resource] * counts
+            self.table.free[resource, rows] -= cls.asked[resource] * counts
+        if any(cls.missing):
+            self._count_missing(cls, rows, counts)
         if any(cls.assumed):
             self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self.filter_context.counts.add(cls, row, count)
+
+    def _count_missing(self, cls: PodClass, rows: Ints, counts: Ints) -> None:
+        missing = np.outer(cls.missing, counts)
+        self.table.missing[:, rows] += missing
+        if self.defaults.are_counted:
+            self.table.free[:2, rows] -= missing
 
     # Taking back.
 

@@ -44,6 +44,8 @@ class NodeTable:
         """Rows that take pods: not draining, not given up, not failing."""
         self.assumed: Ints = np.zeros((2, 0), dtype=np.int64)
         """Cpu and memory that scores count of pods placed beyond what these ask for."""
+        self.missing: Ints = np.zeros((2, 0), dtype=np.int64)
+        """Cpu and memory that default requests count of pods placed (`default_requests.py`)."""
         self.is_leaving: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that are being emptied, or would be: whether or not the node bears the taint for it yet."""
         self.is_domain: Bools = np.zeros(0, dtype=np.bool_)
@@ -77,6 +79,7 @@ class NodeTable:
         end = len(self.nodes)
         self.free[:, start:end] = self.allocatable[:, start:end]
         self.assumed[:, start:end] = 0
+        self.missing[:, start:end] = 0
         self.run_until[start:end] = 0.0
         self.is_open[start:end] = True
         self.is_leaving[start:end] = False
@@ -100,6 +103,7 @@ class NodeTable:
         self.allocatable = np.concatenate([self.allocatable, empty], axis=1)
         self.free = np.concatenate([self.free, empty], axis=1)
         self.assumed = np.concatenate([self.assumed, empty[:2]], axis=1)
+        self.missing = np.concatenate([self.missing, empty[:2]], axis=1)
         self.run_until = np.concatenate([self.run_until, np.zeros(more)])
         self.is_open = np.concatenate([self.is_open, np.zeros(more, dtype=np.bool_)])
         self.is_leaving = np.concatenate([self.is_leaving, np.zeros(more, dtype=np.bool_)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +15,8 @@ from htas.model.proposals import Proposal
 from htas.model.reasons import Unplaced
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
-from htas.planning.disrupt.preemption.candidates import EmptiedNodes
+from htas.planning.disrupt.at_once import MOST_AT_ONCE, Preempted
+from htas.planning.disrupt.preemption.candidates import EmptiedNodes, PreemptionCandidate
 from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, HopelessClasses, Preemptor
 from htas.planning.disrupt.search_request import MovableRoom, Waiting, has_suggestion, search_request
 from htas.planning.place.context import PlanContext
@@ -25,10 +26,8 @@ NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
 )
 """Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
-PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.NOT_LET_IN})
+PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.NOT_LET_IN, Unplaced.TOO_MANY_LAUNCHES})
 """Reasons that may be over in a moment: who has waited for less than `fallback.patience` is not evicted for."""
-MOST_AT_ONCE = 100
-"""So many pods are preempted for by one plan, the most important ones; the next goes on from what came of it."""
 
 Shortage = Callable[[Sequence[Demand]], Sequence[UnplacedPod]]
 """Which pods of some demands nothing would be bought for, and why: a what-if."""
@@ -87,8 +86,11 @@ class Outlook:
 class Fallback:
     """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
 
-    def __init__(self, context: PlanContext, outlook: Outlook | None = None) -> None:
+    def __init__(self, context: PlanContext, at_once: Preempted = (), outlook: Outlook | None = None) -> None:
+        """`at_once`: who is preempted for already."""
         self._outlook = outlook
+        self._at_once = at_once
+        self._context = context
         self._opening = context.simulated
         self._snapshot = context.snapshot
         self._policy = context.policy
@@ -102,12 +104,16 @@ class Fallback:
         self._untried = {id(self._opening.book.class_of(pod)): pod.priority for pod, _ in expected}
         """Classes that share the looks left, and their priority; those whose turn comes later, too."""
         self._drawn: frozenset[int] | None = None
+        for pod, chosen in at_once:
+            self._decide(pod, chosen, {})
         self._others_follow = False
         """Whether less important work is expected to have its turn after that at hand."""
 
     @cached_property
     def _preemptor(self) -> Preemptor:
-        return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
+        preemptor = Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
+        preemptor.go_on_from(chosen for _, chosen in self._at_once)
+        return preemptor
 
     def waiting(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
@@ -179,12 +185,15 @@ class Fallback:
         """While a suggestion is under way nothing of that is done yet: first it is given up."""
         helped = {*self._result.nominated, *self._result.optimize}
         told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
-        return Preemptions(told, is_suggestion_in_the_way=True)
+        given_up = Fallback(self._context, self._at_once).result(told)
+        given_up.is_suggestion_in_the_way = True
+        return given_up
 
     @property
     def acts_against_a_suggestion(self) -> bool:
-        """Whether room is made for somebody while moves for the edge's sake are under way."""
-        return self._result.acts and has_suggestion(self._snapshot)
+        """Whether more is done than at once while moves for the edge's sake are under way."""
+        is_more = len(self._result.proposals) > sum(bool(chosen.victims) for _, chosen in self._at_once)
+        return (is_more or bool(self._result.optimize)) and has_suggestion(self._snapshot)
 
     def _without_machine(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
@@ -231,12 +240,16 @@ class Fallback:
             if pod.preempts:
                 self._hopeless.note(cls, found)
             return
-        if found.victims:
-            result.proposals.append(found.proposal_for(pod))
-        result.nominated[pod.key] = found.node
-        result.leaving += found.victims
-        message = f"nominated to {found.node}: {found.who()}"
-        self._nominated[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
+        self._decide(pod, found, item.nodes)
+
+    def _decide(self, pod: Pod, chosen: PreemptionCandidate, refusals: Mapping[str, int]) -> None:
+        result = self._result
+        if chosen.victims:
+            result.proposals.append(chosen.proposal_for(pod))
+        result.nominated[pod.key] = chosen.node
+        result.leaving += chosen.victims
+        message = f"nominated to {chosen.node}: {chosen.who()}"
+        self._nominated[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, refusals)
 
 
 def _by_class(pods: Iterable[Pod], book: ClassBook) -> Iterable[tuple[PodClass, list[Pod]]]:

@@ -51,7 +51,7 @@ class DisruptionTerms:
     allowed_for: AllowedFor
     why: str = ""
 
-    def allow(self, pod: Pod, priority: int) -> bool:
+    def allow(self, pod: Pod, priority: float) -> bool:
         """Whether work of a priority may have the pod disturbed."""
         return self.allowed_for is AllowedFor.ANYBODY or (
             self.allowed_for is AllowedFor.HIGHER_PRIORITY and priority > pod.priority

@@ -13,7 +13,7 @@ from math import inf
 
 from htas.model.migrations import MigrationSettings
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Pod, WorkKind, with_article
+from htas.model.pods import MAY_MIGRATE, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, WorkKind, with_article
 from htas.model.policy import CleaningRules
 from htas.model.reasons import Blocking
 from htas.planning.cluster.ending import is_overdue
@@ -199,11 +199,25 @@ def not_safe_to_evict(pod: Pod, context: Context) -> Verdict | None:
     return Verdict(Blocking.NOT_SAFE_TO_EVICT, message=f'{pod.key}: {SAFE_TO_EVICT}="false"')
 
 
+MOST_VOLUMES = 6
+"""Volumes of a pod that are named in a message."""
+
+
 def local_storage(pod: Pod, context: Context) -> Verdict | None:
     """Pods with data on the node (hostPath, emptyDir on disk) stay."""
     if not pod.has_local_storage or not context.rules.skip_local_storage:
         return None
-    return Verdict(Blocking.LOCAL_STORAGE_REQUESTED, message=f"{pod.key} keeps data on its node (hostPath or emptyDir)")
+    if not pod.local_volumes:
+        what = f"{pod.key} keeps data on its node (hostPath or emptyDir)"
+        return Verdict(Blocking.LOCAL_STORAGE_REQUESTED, message=what)
+    named, others = pod.local_volumes[:MOST_VOLUMES], len(pod.local_volumes) - MOST_VOLUMES
+    volumes = f"volume{'s' if len(pod.local_volumes) > 1 else ''} {', '.join(named)}"
+    more, also = (f" and {others} more", " and the others") if others > 0 else ("", "")
+    return Verdict(
+        Blocking.LOCAL_STORAGE_REQUESTED,
+        message=f"{pod.key} keeps data on its node (hostPath or emptyDir) in {volumes}{more}; where that may be lost, "
+        f'annotate the pod {SAFE_LOCAL_VOLUMES}: "{",".join(named)}"{also}',
+    )
 
 
 def disruption_budget(pod: Pod, context: Context) -> Verdict | None:

@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.resources import PODS, Resources
+from htas.model.resources import Resources, share_millionths
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.whereabouts import node_of
-
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,7 @@ def is_charged(pod: Pod) -> bool:
 
 def share(asked: Resources, capacity: Resources) -> int:
     """The greatest share of any resource that is asked for, in millionths; one at least."""
-    there = capacity.amounts()
-    shares = (n * MILLION // there[name] for name, n in asked.amounts().items() if name != PODS and there.get(name))
-    return max(1, *shares)
+    return max(1, share_millionths(asked, capacity))
 
 
 def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None) -> dict[str, NamespaceCharge]:
@@ -108,9 +104,8 @@ def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, ChargedMachin
     for claim in claims.values():
         flavour = policy.catalogue.named(claim.flavour)
         if claim.is_coming and flavour is not None:
-            found.setdefault(
-                claim.id, ChargedMachine(flavour.allocatable, claim.nanos_per_hour or flavour.nanos_per_hour)
-            )
+            nanos = claim.nanos_per_hour or flavour.nanos_in(claim.zone)
+            found.setdefault(claim.id, ChargedMachine(flavour.allocatable, nanos))
     return found
 
 

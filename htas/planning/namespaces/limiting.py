@@ -20,12 +20,11 @@ from htas.model.pods import Pod, priority_sort
 from htas.model.policy import NamespaceLimit, Policy
 from htas.model.proposals import Seat
 from htas.model.reasons import Unplaced
-from htas.model.resources import Resources
+from htas.model.resources import MILLION, Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.namespaces.charges import (
-    MILLION,
     NamespaceCharge,
     by_namespace,
     charges,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from htas.model.holds import HoldReason
 from htas.model.pods import Pod, priority_sort
@@ -67,7 +66,8 @@ class Nominations:
 
     def _nominee(self, pod: Pod) -> KeptRoom:
         # A class of its own: waiting pods of the same class are handed out in order, and this one is not among them.
-        cls = replace(self._opening.book.class_of(pod), pods=[pod])
+        book = self._opening.book
+        cls = book.twin(book.class_of(pod), [pod])
         return KeptRoom(pod, cls, self._sim.table.row_of[pod.nominated_node or ""], HoldReason.NOMINATED)
 
     def _is_ours(self, nominee: KeptRoom) -> bool:

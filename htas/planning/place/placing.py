@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -123,16 +124,34 @@ class Placer:
         self._lending = tuple(pool for pool in self.pools if pool.group in lend and not pool.is_coming)
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
-        """Place up to `count` pods of a class; returns how many found room."""
+        """Place up to `count` pods of a class; returns how many found room.
+
+        Where pods lack requests: with their default requests as far as that goes, else by what they state alone, as
+        kube-scheduler does. No pod waits for a machine on its way while a node of the same pool would take it.
+        """
+        if not sim.defaults.matter or sim.defaults.are_counted:
+            return self._place(sim, cls, count, self.pools)
+        placed, passed = 0, list[Pool]()
+        for is_coming, pools in groupby(self.pools, key=lambda pool: pool.is_coming):
+            placed += self._place(sim, cls, count - placed, passed) if is_coming and placed < count else 0
+            passed += pools
+            with sim.defaults.counted(sim.table, cls):
+                placed += self._place(sim, cls, count - placed, passed) if placed < count else 0
+        return placed + (self._place(sim, cls, count - placed, passed) if placed < count else 0)
+
+    def _place(self, sim: Simulation, cls: PodClass, count: int, among: Sequence[Pool]) -> int:
         placed, before = 0, -1
         # Spread and affinity may open a pool again once a later one has taken a pod: then once more around.
         while before < placed < count and (before < 0 or cls.is_dynamic):
             before = placed
             for pool in self._taken[cls.kind] if cls.is_ours else self.pools:
+                if pool not in among:
+                    continue
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
-            for pool in self._lending if self.borrows and sim.filter_context.lent and cls.borrows_up_to else ():
+            borrows = self.borrows and len(among) == len(self.pools) and sim.filter_context.lent and cls.borrows_up_to
+            for pool in self._lending if borrows else ():
                 if placed == count:
                     break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge, is_lent=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -46,7 +46,19 @@ class SchedulingQueue:
         waiting = (*simulated.waiting, *self._nominations.lapsed)
         self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
+        own = {**self._bought_for, **memory.promised}
+        lacking = (pod.key for cls in self._classes if any(cls.missing) for pod in cls.pods)
+        self._sized_for = {key: own[key] for key in lacking if key in own}
+        """Pods without requests and their machines, which default requests gave room to: any node would take them."""
+        self._launches = memory.launches.open
         self._found_as_meant = self._found_by_moving = False
+
+    def leave_out(self, pods: Collection[Pod]) -> None:
+        """Take pods out of it: they are preempted for."""
+        keys = {pod.key for pod in pods}
+        for cls in self._classes if keys else ():
+            self._opening.sim.set_members(cls, [pod for pod in cls.pods if pod.key not in keys])
+        self._classes = [cls for cls in self._classes if cls.pods]
 
     def place(self) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order.
@@ -107,7 +119,7 @@ class SchedulingQueue:
         nominations.begin()
         near.begin()
         promises.begin(may_move=may_move)
-        counts = self._placed_as_meant(meant_for) if meant_for else {}
+        counts = self._placed_as_meant(own) if (own := meant_for or self._sized_for) else {}
         demands: list[Demand] = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
             classes = list(group)
@@ -117,7 +129,7 @@ class SchedulingQueue:
             for cls, has_hope in with_hope(sim, classes):
                 promises.keep_no_later(cls, counts)
                 left = len(cls.pods) - counts.get(id(cls), 0)
-                left -= self._placer.place(sim, cls, left) if left and has_hope else 0
+                left -= self._place(cls, left) if left and has_hope else 0
                 if left:
                     demands.append(Demand(cls, left))
             if preempt is not None and demands and demands[-1].cls.priority == priority:
@@ -135,8 +147,18 @@ class SchedulingQueue:
         """
         for demand in demands:
             if self._placer.has_turned_away(demand.cls):
-                demand.count -= self._placer.place(self._opening.sim, demand.cls, demand.count)
+                demand.count -= self._place(demand.cls, demand.count)
         return [demand for demand in demands if demand.count]
+
+    def _place(self, cls: PodClass, count: int) -> int:
+        """How many of so many pods found room; not on what comes for others, where launches for them were unused."""
+        sim = self._opening.sim
+        if not cls.owner_apart:
+            return self._placer.place(sim, cls, count)
+        own = {claim for claim, launch in self._launches.items() if cls.owner_apart in launch.owners}
+        nodes, coming = sim.table.nodes, self._opening.coming
+        with sim.closed([row for row, node in enumerate(nodes) if node.name in coming and node.claim not in own]):
+            return self._placer.place(sim, cls, count)
 
     def _placed_as_meant(self, meant_for: Mapping[str, str]) -> dict[int, int]:
         """How many of each class (by its id) were placed on their own machines."""

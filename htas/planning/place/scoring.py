@@ -38,7 +38,8 @@ def node_scores(sim: Simulation, cls: PodClass, rows: Ints, scoring: Scoring) ->
             continue
         capacity.append(table.allocatable[index, rows])
         assumed = table.assumed[index, rows] if name in (CPU, MEMORY) else 0
-        requested.append(capacity[-1] - table.free[index, rows] + assumed + asked)
+        missing = table.missing[index, rows] if name in (CPU, MEMORY) and sim.defaults.are_counted else 0
+        requested.append(capacity[-1] - table.free[index, rows] - missing + assumed + asked)
         weights.append(weight)
     if not weights:
         return np.zeros(len(rows), dtype=np.int64)

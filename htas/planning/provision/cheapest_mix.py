@@ -89,7 +89,7 @@ class _Work:
     item_of: Mapping[int, int]
     """By the class's identity."""
     kinds: list[list[Offer]]
-    """Each kind's offers: the same flavour of a group in several zones."""
+    """Each kind's offers: the same flavour of a group in several zones where it costs the same."""
 
     @classmethod
     def of(cls, offers: Sequence[Offer], demands: Sequence[Demand], rental: ExpectedRental) -> _Work:
@@ -103,7 +103,7 @@ class _Work:
         kinds: dict[tuple[object, ...], list[Offer]] = {}
         for offer in offers:
             takes = tuple(offer.would_take(example) for example in examples)
-            kinds.setdefault((offer.group.name, offer.flavour.name, offer.free.tobytes(), takes), []).append(offer)
+            kinds.setdefault((offer.kind, offer.free.tobytes(), takes), []).append(offer)
         used = np.flatnonzero(np.array([example.requests for example in examples]).any(axis=0))
         instance = MixProblem(
             requests=np.array([example.requests[used] for example in examples], dtype=np.int64),
@@ -111,7 +111,7 @@ class _Work:
             levels=np.array([level for _, level, _ in items], dtype=np.int64),
             free=np.array([offers[0].free[used] for offers in kinds.values()], dtype=np.int64),
             prices=np.array([offers[0].price for offers in kinds.values()], dtype=np.int64),
-            takes=np.array([key[3] for key in kinds], dtype=np.bool_),
+            takes=np.array([key[2] for key in kinds], dtype=np.bool_),
             holds=tuple(holds),
         )
         whose = {id(demand.cls): i for i, item in enumerate(items.values()) for demand in item.demands}

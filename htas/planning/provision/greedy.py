@@ -22,7 +22,7 @@ from htas.planning.place.placing import Placer, fill, order_of
 from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, coverage, score_of_use
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
-from htas.planning.provision.offers import Offer
+from htas.planning.provision.offers import Kind, Offer
 from htas.planning.provision.parts import Floats, Part, later_than, parts_of
 from htas.planning.provision.steady import NOT_STEADY, Steady, worth_in_turn, worth_when_full
 from htas.planning.rental.new_machines import ExpectedRental
@@ -86,8 +86,8 @@ class GreedyProvisioner:
         self.batches: list[Batch] = []
         self._unit = Unit.of(policy.catalogue)
         self._steady = steady
-        self._worth: dict[tuple[str, str], float] = {}
-        self._lasting: dict[tuple[str, str], float] = {}
+        self._worth: dict[Kind, float] = {}
+        self._lasting: dict[Kind, float] = {}
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
         self._mark = len(sim.log)
@@ -113,17 +113,15 @@ class GreedyProvisioner:
 
     def worth(self, offer: Offer) -> float:
         """The score of a machine once work that comes steadily has filled it; 0: no such work comes."""
-        kind = offer.group.name, offer.flavour.name
-        if kind not in self._worth:
-            self._worth[kind] = worth_when_full(offer, self._steady.at_once, self._unit)
-        return self._worth[kind]
+        if offer.kind not in self._worth:
+            self._worth[offer.kind] = worth_when_full(offer, self._steady.at_once, self._unit)
+        return self._worth[offer.kind]
 
     def lasting(self, offer: Offer) -> float:
         """The score of a machine that stays as full as the batch work there is keeps it; 0: none comes steadily."""
-        kind = offer.group.name, offer.flavour.name
-        if kind not in self._lasting:
-            self._lasting[kind] = worth_in_turn(offer, self._steady, self._unit)
-        return self._lasting[kind]
+        if offer.kind not in self._lasting:
+            self._lasting[offer.kind] = worth_in_turn(offer, self._steady, self._unit)
+        return self._lasting[offer.kind]
 
     def add(self, offer: Offer, count: int) -> range:
         """Add machines of an offer, counted against the limits."""
@@ -299,7 +297,7 @@ class GreedyProvisioner:
         self._all_work.update(left)
         if is_more_to_come := len(waiting) < len(left):
             self._at_hand.update(waiting)
-        scores: dict[tuple[str, str], tuple[float, float]] = {}
+        scores: dict[Kind, tuple[float, float]] = {}
         found: list[tuple[tuple[float, float], int]] = []
         best = 0.0
         for i in np.argsort(-most, kind="stable").tolist():
@@ -309,7 +307,7 @@ class GreedyProvisioner:
             allowed = self.allowance.bound(offer).count
             if id(offer) in useless or allowed <= 0:
                 continue
-            kind = offer.group.name, offer.flavour.name
+            kind = offer.kind
             if kind not in scores:
                 # Each pod fits on a machine of any offer of its part: as many machines as pods are enough.
                 share = 1.0 if allowed >= pods_left else coverage(offer, total, allowed)

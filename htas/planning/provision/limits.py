@@ -40,13 +40,13 @@ class _Used:
     memory_bytes: int = 0
     nanos: int = 0
 
-    def add(self, flavour: Flavour | None, count: int = 1) -> None:
-        """Machines of a flavour; None: of one that the catalogue no longer has."""
+    def add(self, flavour: Flavour | None, zone: str | None, count: int = 1) -> None:
+        """Machines of a flavour in a zone; None: of one that the catalogue no longer has."""
         self.nodes += count
         if flavour is not None:
             self.cpu_m += count * flavour.capacity.cpu_m
             self.memory_bytes += count * flavour.capacity.memory_bytes
-            self.nanos += count * flavour.nanos_per_hour
+            self.nanos += count * flavour.nanos_in(zone)
 
 
 class Allowance:
@@ -70,15 +70,15 @@ class Allowance:
             self._count(group, flavour, zone, count)
         for claim in snapshot.claims:
             if claim.state is ClaimState.WANTED and claim.instance is None:  # in nobody's quota yet, but soon
-                self._bought.add(policy.catalogue.named(claim.flavour))
+                self._bought.add(policy.catalogue.named(claim.flavour), claim.zone)
 
     def _count(self, group: str, flavour_name: str, zone: str | None, count: int) -> None:
         flavour = self._policy.catalogue.named(flavour_name)
         self._flavours[flavour_name] += count
         self._zones[group, zone] += count
-        self._cluster.add(flavour, count)
+        self._cluster.add(flavour, zone, count)
         if group in self._groups:
-            self._groups[group].add(flavour, count)
+            self._groups[group].add(flavour, zone, count)
 
     def nodes_of(self, group: str) -> int:
         """Machines of a group, those on their way and those bought here included."""
@@ -90,7 +90,7 @@ class Allowance:
     def take(self, offer: Offer, count: int) -> None:
         """Count machines as bought (negative: given back)."""
         for used in (self._cluster, self._groups[offer.group.name], self._bought):
-            used.add(offer.flavour, count)
+            used.add(offer.flavour, offer.zone, count)
         self._flavours[offer.flavour.name] += count
         self._zones[offer.group.name, offer.zone] += count
 

@@ -88,7 +88,7 @@ def _expected(book: ClassBook, arrivals: Arrivals, recent: Sequence[Pod]) -> lis
     for pod in sorted(recent, key=lambda pod: (-pod.created_at, pod.key))[:count] if count else ():
         cls = book.class_of(pod)
         if id(cls) not in demands:
-            demands[id(cls)] = Demand(replace(cls, pods=[]), 0, is_expected=True)
+            demands[id(cls)] = Demand(book.twin(cls, []), 0, is_expected=True)
         demands[id(cls)].count += 1
     return sorted(demands.values(), key=lambda demand: (-demand.cls.run_length_s, demand.cls.example.key))
 

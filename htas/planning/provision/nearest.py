@@ -13,8 +13,17 @@ from htas.model.resources import shortage_text
 from htas.model.selectors import Operator, Requirement
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility import node_affinity
+from htas.planning.cluster.feasibility.filter_context import FilterContext
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.feasibility.taints import UNTOLERATED
+from htas.planning.cluster.feasibility.volumes import (
+    AFFINITY_CONFLICT,
+    BIND_CONFLICT,
+    MAX_VOLUMES,
+    NO_VOLUME_ZONE,
+    asked_of_nodes,
+    wanted_of_drivers,
+)
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.reaching import out_of_reach
@@ -23,18 +32,24 @@ from htas.planning.provision.refusing import refused_by_all, storage_missing, zo
 _GIVEN_ELSEWHERE = frozenset({HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL})
 """Labels that `nodeGroups[].labels` cannot give."""
 MOST_TOLD = 3
+_BY_VOLUMES = AFFINITY_CONFLICT, BIND_CONFLICT, NO_VOLUME_ZONE
 
 
 def obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
     """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks; and what
     to do where it is that a flavour names no zones.
     """
-    advice = zones_missing(sim, policy, offers, cls)
+    advice = "" if _exceeds_attaching(sim, policy, offers, cls) else zones_missing(sim, policy, offers, cls)
     if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
         told = out_of_reach(sim.filter_context.volumes, cls, [offer.node(policy, "").labels for offer in offers])
         if told is not None:
             return told.what + (advice or told.advice)
     return _closest(sim, policy, offers, cls) + advice
+
+
+def _exceeds_attaching(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> bool:
+    """Whether it wants more volumes than any machine attaches, whichever zone that is in."""
+    return any(True for _ in _attaching_told(sim.filter_context, [each.node(policy, "") for each in offers], cls))
 
 
 def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
@@ -83,11 +98,31 @@ def _refused(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodC
         return ""
     open_to_it = [offer for offer in offers if not cls.is_ours or offer.group.workload.takes(cls.kind)]
     nodes = [offer.node(policy, "") for offer in open_to_it]
+    context = sim.filter_context
     details = [
         *(_labels_missing(nodes, cls) if node_affinity.REASON in told else ()),
         *(_taints_told(open_to_it, cls) if UNTOLERATED in told else ()),
+        *(_volumes_told(context, cls) if any(reason in told for reason in _BY_VOLUMES) else ()),
+        *(_attaching_told(context, nodes, cls) if MAX_VOLUMES in told else ()),
     ]
     return f"{told} ({'; '.join(details)})" if details else told
+
+
+def _volumes_told(context: FilterContext, cls: PodClass) -> Iterator[str]:
+    """Where each of its volumes is: no machine is in all those places, or none that the pod may be on."""
+    asked = list(asked_of_nodes(context, cls))
+    if asked:
+        more = f"; and {len(asked) - MOST_TOLD} more" if len(asked) > MOST_TOLD else ""
+        yield f"no machine would reach {'all of ' if len(asked) > 1 else ''}{'; '.join(asked[:MOST_TOLD])}{more}"
+
+
+def _attaching_told(context: FilterContext, machines: Sequence[Node], cls: PodClass) -> Iterator[str]:
+    """How many volumes it wants attached, and how many a machine attaches."""
+    for driver, count in wanted_of_drivers(context, cls).items():
+        limits = [dict(machine.attach_limits).get(driver) for machine in machines]
+        most = max((limit for limit in limits if limit is not None), default=None)
+        if most is not None and most < count:
+            yield f"it has {count} volumes of {driver}, and a machine attaches {most}"
 
 
 def _labels_missing(nodes: Sequence[Node], cls: PodClass) -> Iterator[str]:

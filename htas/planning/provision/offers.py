@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from htas.model.billing import Price
 from htas.model.flavours import Flavour
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
@@ -21,6 +22,8 @@ from htas.planning.cluster.simulation import Simulation
 
 Contents = Sequence[tuple[PodClass, int]]
 """Pods of classes: how many of each."""
+Kind = tuple[str, str, int]
+"""A group, a flavour and a price an hour."""
 MOST_OF_NAMES = 52
 """Letters of cluster and group in a claim's id: with a hyphen and ten digits 63, as many as a label may have."""
 
@@ -34,7 +37,9 @@ def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """A flavour in a group and a zone. `free` is what its DaemonSet pods leave of it (a column of the axis)."""
+    """A flavour in a group and a zone, at its price there. `free` is what its DaemonSet pods leave of it (a column of
+    the axis).
+    """
 
     group: NodeGroup
     flavour: Flavour
@@ -49,7 +54,17 @@ class Offer:
 
     @property
     def price(self) -> int:
-        return self.flavour.nanos_per_hour
+        return self.flavour.nanos_in(self.zone)
+
+    @property
+    def kind(self) -> Kind:
+        """What offers have in common that differ in their zone alone, and cost the same there."""
+        return self.group.name, self.flavour.name, self.price
+
+    @property
+    def whole_price(self) -> Price:
+        """The price with its monthly cap."""
+        return self.flavour.price_in(self.zone) or Price(self.price)
 
     def node(self, policy: Policy, claim: str) -> Node:
         return machine_node(
@@ -58,6 +73,10 @@ class Offer:
 
     def would_take(self, cls: PodClass) -> bool:
         """Whether a machine of this offer is for pods of a class, room and other pods' wishes aside."""
+        return self.flavour.name not in cls.pauses and self.admits(cls)
+
+    def admits(self, cls: PodClass) -> bool:
+        """`would_take`, whatever became of earlier launches of its flavour."""
         return self.takes[cls.static_key] and (cls.is_ours or self.group.workload.takes(cls.kind))
 
     def could_hold(self, cls: PodClass) -> bool:
@@ -95,7 +114,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         if snapshot.headroom.sold is None or flavour.name in snapshot.headroom.sold
         for zone in (flavour.zones or (None,))
     ]
-    kinds.sort(key=lambda kind: (kind[1].nanos_per_hour, kind[1].name, kind[0].name, kind[2] or ""))
+    kinds.sort(key=lambda kind: (kind[1].nanos_in(kind[2]), kind[1].name, kind[0].name, kind[2] or ""))
     topologies = [attaching.labels(group, zone, flavour.name) for group, flavour, zone in kinds]
     examples = {cls.static_key: cls for cls in classes}
     with sim.fork():
@@ -114,7 +133,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         ]
         rows = sim.add_nodes(nodes)
         free = sim.table.free[:, rows.start : rows.stop].copy()
-        allowed = {key: sim.allowed(cls)[rows.start : rows.stop].copy() for key, cls in examples.items()}
+        allowed = {key: sim.would_take(cls)[rows.start : rows.stop].copy() for key, cls in examples.items()}
     return [
         Offer(
             group,

@@ -89,7 +89,7 @@ class OwnMachine:
 
     def held_s(self, cls: PodClass) -> int:
         """Billed seconds of a machine for pods of a class: its start and their run."""
-        return self._policy.catalogue.billing.billed_seconds(self._start_s + cls.run_length_s)
+        return self._policy.catalogue.billing.seconds(self._snapshot.taken_at, self._start_s + cls.run_length_s)
 
     def _offers_for(self, cls: PodClass) -> _Offered:
         found = self._offered.get(cls.static_key)

@@ -116,7 +116,7 @@ def _chosen(
 ) -> Attempt:
     """The best of the greedy's ways, and the cheapest mix where a group asks for that; the first of equals."""
     left = [demand for demand in demands if demand.count]
-    rental = ExpectedRental(policy, [demand.cls for demand in demands])
+    rental = ExpectedRental(policy, [demand.cls for demand in demands], snapshot.taken_at)
 
     def tried(way: Way, hints: Sequence[FilledMachine] | None = None) -> Attempt:
         return attempt(sim, policy, snapshot, demands, placer, offers, rental, steady, way, hints)
@@ -193,7 +193,7 @@ class Attempt:
         """More important work first, then the expected rental, then the price an hour: the least is best."""
         priorities = sorted({demand.cls.priority for demand in self.left}, reverse=True)
         waiting = [sum(d.count for d in self.left if d.cls.priority == priority) for priority in priorities]
-        expected = sum(rental.expected(machine.offer.price, machine.contents) for machine in self.machines)
+        expected = sum(rental.expected(machine.offer.whole_price, machine.contents) for machine in self.machines)
         return waiting, expected, sum(machine.offer.price for machine in self.machines)
 
 

@@ -12,6 +12,7 @@ from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.filter_context import VolumeIndex
 from htas.planning.cluster.feasibility.volumes import Reach, reaches
 
+_NAMES = (HOSTNAME_LABEL, "metadata.name")
 MOST_TOLD = 4
 """Values of a label: a volume of ten zones is told by its first four."""
 
@@ -45,8 +46,12 @@ def _may_hold(term: NodeSelectorTerm, borne: Mapping[str, set[str]]) -> bool:
 
 def _told(reach: Reach, machines: Sequence[Mapping[str, str]]) -> OutOfReach:
     asked = [each for term in reach.terms for each in term.expressions]
-    if any(term.fields for term in reach.terms) or any(each.key == HOSTNAME_LABEL for each in asked):
-        return OutOfReach(f"{reach.what} can be reached from nodes that are there alone")
+    fields = [each for term in reach.terms for each in term.fields]
+    named = [each for each in (*fields, *asked) if each.key in _NAMES and each.operator is Operator.IN]
+    names = [name for each in named for name in each.values]
+    if fields or any(each.key == HOSTNAME_LABEL for each in asked):
+        where = f"from {_listed(names)} alone" if names else "from nodes that are there alone"
+        return OutOfReach(f"{reach.what} can be reached {where}: no new machine can help")
     for each in asked:
         borne = sorted({labels[each.key] for labels in machines if each.key in labels})
         if any(each.holds_for(value) for value in (*borne, None)):

@@ -61,15 +61,19 @@ def buy(
     steady = steady_work(simulated.book, policy, arrivals) if has_need else NOT_STEADY
     scale_up.is_for_more = bool(ahead_of_need or steady)
     closed = ClosedNodes(simulated)
-    scale_up.purchase = purchase(
-        simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady, context.searches
-    )
+    with simulated.sim.defaults.counted(simulated.sim.table):
+        scale_up.purchase = purchase(
+            simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady, context.searches
+        )
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
             demand.count -= context.placer.anywhere().place(simulated.sim, demand.cls, demand.count)
         if demand.count:
             refusals, nodes = closed.refusals(demand.cls, there)
-            reason, message = explain_shortage(simulated.sim, policy, demand.cls, scale_up.purchase, refusals, nodes)
+            with simulated.sim.defaults.counted(simulated.sim.table):
+                reason, message = explain_shortage(
+                    simulated.sim, policy, demand.cls, scale_up.purchase, refusals, nodes
+                )
             scale_up.unplaced += _told(demand.youngest(demand.count), reason, message, refusals)
     return scale_up
 

@@ -158,7 +158,7 @@ def _rows_of(machines: dict[int, FilledMachine]) -> slice:
 
 
 def _expected(machine: FilledMachine, rental: ExpectedRental) -> int:
-    return rental.expected(machine.offer.price, machine.contents)
+    return rental.expected(machine.offer.whole_price, machine.contents)
 
 
 def _lengthening(moved: Sequence[Assignment], there: dict[int, FilledMachine], rental: ExpectedRental) -> int:
@@ -168,7 +168,7 @@ def _lengthening(moved: Sequence[Assignment], there: dict[int, FilledMachine], r
         if row in there:
             longest[row].append((cls, count))
     return sum(
-        rental.expected(there[row].offer.price, [*there[row].contents, *came]) - _expected(there[row], rental)
+        rental.expected(there[row].offer.whole_price, [*there[row].contents, *came]) - _expected(there[row], rental)
         for row, came in longest.items()
     )
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htas.model.claims import NodeClaim
-from htas.model.flavours import Billing
+from htas.model.billing import Alignment, Billing, Cap, Price
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
-from htas.planning.cluster.machines import owned_machines
+from htas.planning.cluster.machines import owned_machines, price_paid
 
 Floats = NDArray[np.float64]
 
@@ -27,39 +27,38 @@ class RunningBill:
     price: int
     since: float
     billing: Billing
+    cap: Cap | None = None
 
-    def seconds_in(self, now: float, s: float) -> int:
-        """What is billed of a machine given back in so many seconds; nothing is taken back if it is not rented yet."""
-        return self.billing.billed_seconds(now - self.since + s)
+    def seconds_in(self, now: float, s: float) -> int | Fraction:
+        """What is billed of a machine given back in so many seconds; nothing is taken back if it is not rented yet.
+
+        With a monthly cap only so many seconds as its price makes of its bill: those beyond the cap cost nothing.
+        """
+        held_s = now - self.since + s
+        if self.cap is None or not self.price:
+            return self.billing.seconds(self.since, held_s)
+        return Fraction(self.billing.bill(Price(self.price, self.cap), self.since, held_s), self.price)
 
     def until(self, instant: float) -> int:
         """The bill of a machine given back at an instant: price × billed seconds.
 
         10 a second by the minute, charged for since 0: 600 until 1, 1,200 until 61.
         """
-        return self.price * self.seconds_in(instant, 0.0)
+        return int(self.price * self.seconds_in(instant, 0.0))
 
     def longer(self, until: float, later: float) -> int:
         """What it costs to give it back later: 0 within what is paid for anyway, and where `later` is not later."""
         return max(0, self.until(later) - self.until(until))
 
 
-def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
-    """How long a machine is paid for already: 40 s into a minute, 20 s.
-
-    A machine rented later than now tells that our clock is behind the cloud's, or was put back: of its time only the
-    place within a period is taken, or with a clock three days behind every machine would be kept for three days.
-    """
-    held = now - claim.rented_since
-    if held < 0:
-        return -held % billing.granularity_s
-    return billing.billed_seconds(held) - held
-
-
 def billed_until(billing: Billing, since: Floats, until: Floats) -> Floats:
     """Seconds that machines are billed for which are rented from `since` to `until`: of many at once."""
-    held = np.ceil(np.maximum(until - since, 0.0) / billing.granularity_s) * billing.granularity_s
-    billed: Floats = np.maximum(held, billing.minimum_s)
+    period, held = billing.granularity_s, np.maximum(until - since, 0.0)
+    if billing.alignment is Alignment.CLOCK:
+        whole = np.ceil((since + held) / period) * period - np.floor(since / period) * period
+    else:
+        whole = np.ceil(held / period) * period
+    billed: Floats = np.maximum(whole, billing.minimum_s)
     return billed
 
 
@@ -74,6 +73,8 @@ class Rentals:
     price: Floats
     since: Floats
     billing: Billing
+    caps: Mapping[int, Cap] = field(default_factory=dict)
+    """By row, where a month has a most."""
 
     @classmethod
     def of(
@@ -84,18 +85,22 @@ class Rentals:
         for group, _, _ in owned_machines(policy, snapshot):
             sizes[group] = sizes.get(group, 0) + 1
         price, since = np.zeros(len(nodes)), np.zeros(len(nodes))
+        caps: dict[int, Cap] = {}
         for row, node in enumerate(nodes):
             claim = claims.get(node.claim or "")
             if claim is not None and _goes_when_empty(node, policy, sizes) and not _serves(running.get(row, ())):
-                price[row] = policy.price_of(node) or claim.nanos_per_hour
+                paid = price_paid(node, claim, policy)
+                price[row] = paid.nanos_per_hour
                 since[row] = claim.rented_since
-        return cls(price, since, policy.catalogue.billing)
+                if paid.cap is not None:
+                    caps[row] = paid.cap
+        return cls(price, since, policy.catalogue.billing, caps)
 
     def without(self, rows: Sequence[int]) -> Rentals:
         """The same, but that work on these rows adds nothing: what they are rented for is decided."""
         price = self.price.copy()
         price[list(rows)] = 0.0
-        return Rentals(price, self.since, self.billing)
+        return Rentals(price, self.since, self.billing, self.caps)
 
     def prices(self, rows: Ints) -> Floats:
         """What rows cost an hour that a service would hold from now on; 0 where that adds nothing to a bill."""
@@ -108,6 +113,9 @@ class Rentals:
         """Seconds that rows are billed for more if they are given back at `later` instead of `until`; 0 at least."""
         since = self.since[rows]
         more: Floats = billed_until(self.billing, since, later) - billed_until(self.billing, since, until)
+        for i, row in enumerate(rows.tolist()) if self.caps else ():
+            if row in self.caps and self.price[row]:
+                more[i] = self._bill(row).longer(float(until[i]), float(later[i])) / self.price[row]
         return np.maximum(more, 0.0)
 
     def added_by(self, length_s: float, rows: Ints, run_until: Floats, now: float) -> Floats:
@@ -131,7 +139,7 @@ class Rentals:
         )
 
     def _bill(self, row: int) -> RunningBill:
-        return RunningBill(int(self.price[row]), float(self.since[row]), self.billing)
+        return RunningBill(int(self.price[row]), float(self.since[row]), self.billing, self.caps.get(row))
 
 
 def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bool:

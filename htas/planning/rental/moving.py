@@ -36,7 +36,7 @@ class Saving:
 
     price: int
     left_s: float
-    saved_s: int
+    saved_s: int | Fraction
     repeated_s: float
     restarts: int = 0
     """What the restarts of evicted pods are worth (`value.restart`), as price × seconds."""

@@ -21,7 +21,7 @@ def pays(bill: RunningBill, price: int, now: float, *, left_s: float, change_s: 
     `change_s` is from its order until the moves are done, while both are paid; `wasted_s` is how long the other one
     has been under-used.
     """
-    new = replace(bill, price=price, since=now)
+    new = replace(bill, price=price, since=now, cap=None)
     kept = bill.seconds_in(now, left_s) - bill.seconds_in(now, change_s)
     saved = bill.price * kept - price * new.seconds_in(now, max(left_s, change_s))
     twice = price * new.seconds_in(now, change_s)

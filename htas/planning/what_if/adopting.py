@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
+from htas.model.resources import LackingRequests
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
+from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.run_length import LONGEST_S
 from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import kept_by
@@ -51,7 +54,9 @@ class AdoptedCluster:
     calm: Mapping[str, WhyItStays]
     """Nodes that stay for as long as they are annotated so."""
     unpriced: Mapping[str, int]
-    """Instance types that the price file does not have ("": a node without one), and how many nodes are of them."""
+    """Instance types, some with their zone, without a price ("": a node without a type), and how many nodes are of
+    them.
+    """
     waiting: int
     opted_in: frozenset[str]
     """Pods of services that were taken to be movable although nobody opted them in."""
@@ -75,6 +80,8 @@ class AdoptedCluster:
     """Pools for whose machines node groups are presumed."""
     widest: Policy
     """For the lower bound: machines of any flavour may be given the labels and taints of any pool."""
+    lacking: LackingRequests
+    """Pods that state no cpu or no memory: what counts for them is in their requests here."""
 
     @property
     def now(self) -> float:
@@ -101,7 +108,8 @@ def _placed_by_us(pod: Pod, policy: Policy, *, is_moved: bool) -> Pod:
 
     HTAS lets such a job end where it is. But a dump tells of no run lengths, and what is asked is where it belongs.
     """
-    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name)
+    requests = policy.default_requests.filled(pod.requests) if pod.is_work else pod.requests
+    pod = msgspec.structs.replace(pod, scheduler=policy.scheduler_name, requests=requests)
     return _long_running(pod) if is_moved else pod
 
 
@@ -145,7 +153,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         memory=Memory.of_long_ago(view.nodes, now),
         expects_more=False,
     )
-    unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
+    unpriced = Counter(_type_of(node, policy) for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
     foreign = frozenset(node.name for node in view.nodes if node.name not in fixed and not _is_owned(node, policy))
     return AdoptedCluster(
@@ -165,6 +173,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         agents,
         pools,
         _widest(policy, workers, pods),
+        lacking_requests(movable, policy.default_requests),
     )
 
 
@@ -295,10 +304,17 @@ def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, 
     return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
 
 
+def _type_of(node: Node, policy: Policy) -> str:
+    """A node's instance type; where the price file has it, but not for the node's zone, with the zone."""
+    if policy.catalogue.named(node.flavour) is None:
+        return node.flavour or ""
+    return f"{node.flavour} in {f'zone {node.zone}' if node.zone is not None else 'no zone'}"
+
+
 def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy) -> WhyItStays | None:
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
-        return WhyItStays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
+        return WhyItStays(Kept.NO_PRICE, f"its instance type {_type_of(node, policy) or '(no label)'} has no price")
     if is_control_plane(node):
         return WhyItStays(CONTROL_PLANE, OF_CONTROL_PLANE)
     if policy.is_given(node):
@@ -365,7 +381,7 @@ def _aside(node: Node, policy: Policy) -> Node:
 
 
 def _claim(node: Node, policy: Policy) -> NodeClaim:
-    flavour = policy.catalogue.named(node.flavour)
+    price = policy.catalogue.price(node.flavour, node.zone) or Price(0)
     return NodeClaim(
         id=node.name,
         group=ADOPTED,
@@ -374,5 +390,6 @@ def _claim(node: Node, policy: Policy) -> NodeClaim:
         created_at=node.created_at,
         since=node.created_at,
         node=node.name,
-        nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+        nanos_per_hour=price.nanos_per_hour,
+        cap=price.cap,
     )

@@ -11,6 +11,7 @@ from htas.model.constraints import Taint
 from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.reasons import Blocking
+from htas.model.resources import LackingRequests
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storage
 from htas.planning.eligibility.budgets import BudgetLedger
@@ -132,6 +133,8 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
     """Flavours that no node shows, with the taints taken for theirs, which all nodes with their devices bear."""
     agents: tuple[Agents, ...] = ()
     """Pods of custom controllers, one on each node, that count as what comes with a node."""
+    lacking: LackingRequests = LackingRequests()
+    """Running pods without requests: the savings rest on an assumption about them."""
 
     @property
     def consolidated(self) -> Arrangement:
@@ -228,6 +231,7 @@ def what_if(
         zones=present.zones,
         tainted=present.tainted,
         agents=present.agents,
+        lacking=present.lacking,
     )
 
 

@@ -124,11 +124,11 @@ class _Work:
         classes = {id(pod): self._opening.book.class_of(pod) for pod in moving}
         offers = offers_of(self._opening.sim, policy, snapshot, {id(c): c for c in classes.values()}.values())
         offered = _most_offered(offers, self._nodes, pods, axis)
-        price_of = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
-        sold = [each for each in offered if each[0] in price_of]
+        flavours = {flavour.name: flavour for flavour in policy.catalogue.flavours}
+        sold = [each for each in offered if each[0] in flavours]
         self._place = {each: i for i, each in enumerate(sold)}
         self.capacities = [offered[each].tolist() for each in sold]
-        self.prices = [price_of[name] for name, _zone in sold]
+        self.prices = [flavours[name].nanos_in(zone) for name, zone in sold]
         self.rooms = self._free_rooms(pods, axis)
         self.demands = self._by_admission(moving, classes, offers)
 

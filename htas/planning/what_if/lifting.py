@@ -12,7 +12,7 @@ import msgspec
 from htas.model.budgets import DisruptionBudget
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED, Node
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind, with_article
+from htas.model.pods import MAY_MIGRATE, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Pod, WorkKind, with_article
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility import drain_rules
@@ -206,8 +206,8 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.DO_NOT_DISRUPT: "remove the annotations, or wait for their end",
     Kept.SCALE_DOWN_DISABLED: f"kubectl annotate node NODE {SCALE_DOWN_DISABLED}-",
     Blocking.NOT_SAFE_TO_EVICT: f'remove {SAFE_TO_EVICT}: "false"',
-    Blocking.LOCAL_STORAGE_REQUESTED: f'where that may be lost, annotate them {SAFE_TO_EVICT}: "true", or '
-    "cleaning.skipLocalStorage: false",
+    Blocking.LOCAL_STORAGE_REQUESTED: f"where that may be lost, annotate them {SAFE_LOCAL_VOLUMES} with the "
+    "names of the volumes, or cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "give them a disruption budget, or cleaning.skipSystemPods: false",
     Blocking.MIN_REPLICAS_REACHED: "more replicas, or lower cleaning.minReplicaCount",
     Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions at once, which often takes one replica more; "

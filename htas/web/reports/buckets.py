@@ -11,7 +11,7 @@ import msgspec
 
 from htas.documents.costs import Books
 from htas.model.money import bill_amount
-from htas.profiler.accounts import billed_span
+from htas.profiler.accounts import rates
 from htas.web.chronicle import Point
 
 MOST = 96
@@ -90,9 +90,9 @@ def _changes(found: Books) -> Counter[int]:
     """By how much the price an hour of what is billed changes at which second of the window."""
     changes: Counter[int] = Counter()
     for bill in found.bills:
-        start, end = billed_span(bill, found.catalogue.billing, found.now, found.window)
-        changes[start] += bill.nanos_per_hour
-        changes[end] -= bill.nanos_per_hour
+        for start, end, nanos in rates(bill, found.catalogue.billing, found.now, found.window):
+            changes[start] += nanos
+            changes[end] -= nanos
     return changes
 
 

@@ -13,6 +13,7 @@ from htas.documents.refusals import FlavourRefusal, refusals
 from htas.documents.remedies import Meaning, meaning
 from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
+from htas.model.resources import share_millionths
 from htas.ports import GivenError, NotFoundError
 from htas.web.reports.cluster import Judged, judged
 from htas.web.reports.whys import OF_PROPOSALS
@@ -137,7 +138,9 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
         raise NotFoundError(f"node {name}: there is none now")
     billing = picture.policy.catalogue.billing
     held_s = max(0.0, picture.at - each.node.created_at) if each.node.created_at else 0.0
-    spent = each.figures.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
+    price = picture.policy.whole_price_of(each.node)
+    is_billed = price is not None and each.node.claim is not None and held_s > 0
+    spent = billing.bill(price, each.node.created_at, held_s) if price is not None and is_billed else 0
     return NodeDetail(
         _item(each, picture),
         OF_PROPOSALS.get(each.why)
@@ -214,10 +217,12 @@ def pod_detail(picture: Picture, name: str) -> PodDetail:
 
 
 def _share_nanos(pod: Pod, picture: Picture) -> int:
-    """The mean of its shares of CPU and memory, of its machine's price an hour: as `htas cost` splits bills."""
+    """Its part of its machine's price an hour, as `htas cost` shares bills."""
     node = next((node for node in picture.snapshot.cluster.nodes if node.name == pod.node), None)
     if node is None:
         return 0
-    from htas.profiler.stays import WHOLE, share_millionths
+    from htas.profiler.shares import part_of
 
-    return (picture.policy.price_of(node) or 0) * share_millionths(pod.requests, node.allocatable) // WHOLE
+    there = [each for each in picture.snapshot.cluster.pods if each.node == node.name and each.started_at is not None]
+    shares = {each.uid: share_millionths(each.requests, node.allocatable) for each in (pod, *there)}
+    return part_of(picture.policy.price_of(node) or 0, shares[pod.uid], sum(shares.values()))

@@ -1,6 +1,8 @@
 // The API of whoever serves these pages: documents by ETag, and an event whenever the cluster has changed.
 
 const known = new Map();
+/** A server that hangs counts as away; the longest answers, bills of a month, take some seconds. */
+const PATIENCE_MS = 30000;
 
 /** `again` is after how many seconds the server wants to be asked again; null: it did not say. */
 export class Refused extends Error {
@@ -21,7 +23,7 @@ export async function get(path, query = {}) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined));
   const url = `/api/v1${path}${asked.size ? `?${asked}` : ""}`;
   const before = known.get(url);
-  const answer = await fetch(url, { cache: "no-store", headers: before ? { "If-None-Match": before.etag } : {} });
+  const answer = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS), headers: before ? { "If-None-Match": before.etag } : {} });
   if (answer.status === 304) return before.document;
   if (!answer.ok) throw await refused(answer);
   const document = await answer.json();
@@ -48,6 +50,10 @@ export async function logout() {
 }
 
 const ASK_AGAIN_MS = 15000;
+/** A stream that ends is taken up again within a second; one that is not has no server. */
+const REOPENED_MS = 1500;
+/** The server says something on each stream every ten seconds: after so long without a word it hangs. */
+const SILENT_MS = 25000;
 
 /**
  * Calls `changed` for each new version of the cluster, and `pulse` with whether events come; returns what ends that.
@@ -56,17 +62,25 @@ const ASK_AGAIN_MS = 15000;
 export function follow(changed, pulse) {
   let source = null;
   let ended = false;
+  let heard = 0;
   const open = () => {
     if (ended || source || document.hidden) return;
     source = new EventSource("/api/v1/events");
-    source.addEventListener("cycle", () => {
+    const speaks = () => {
+      heard = performance.now();
       pulse(true);
+    };
+    speaks();
+    source.addEventListener("cycle", () => {
+      speaks();
       changed();
     });
-    source.onopen = () => pulse(true);
+    source.addEventListener("beat", speaks);
+    source.onopen = speaks;
     source.onerror = () => {
       pulse(false);
       if (source?.readyState === EventSource.CLOSED) source = null;
+      setTimeout(() => !ended && !document.hidden && source?.readyState !== EventSource.OPEN && changed(), REOPENED_MS);
     };
   };
   const turned = () => {
@@ -79,7 +93,12 @@ export function follow(changed, pulse) {
     }
   };
   const timer = setInterval(() => {
-    if (document.hidden || source?.readyState === EventSource.OPEN) return;
+    const isSilent = performance.now() - heard > SILENT_MS;
+    if (document.hidden || (source?.readyState === EventSource.OPEN && !isSilent)) return;
+    if (isSilent) {
+      source?.close();
+      source = null;
+    }
     changed();
     open();
   }, ASK_AGAIN_MS);

@@ -9,6 +9,7 @@ import { moneyPage } from "./money.js";
 import { now } from "./now.js";
 import { recommended } from "./recommended.js";
 import { whatIf } from "./whatif.js";
+import { fresh, lost } from "./stale.js";
 import { day, seconds } from "./words.js";
 
 const PAGES = {
@@ -85,6 +86,7 @@ async function refresh() {
   const shown = page;
   try {
     const cluster = await get("/cluster");
+    fresh(cluster);
     document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
     document.getElementById("leave").hidden = cluster.is_entered_once; // a link that works once lets nobody back in
     banner(cluster);
@@ -141,7 +143,8 @@ function fail(error) {
     show(main, h("section", { class: "empty" }, h("h1", {}, "Nothing to show yet"), h("p", {}, error.message)));
     setTimeout(route, 3000);
   } else {
-    pulse.textContent = "no answer; asking again";
+    pulse.textContent = "";
+    lost();
     setTimeout(refresh, 3000);
     console.warn(error);
   }

@@ -1,9 +1,9 @@
 // A node or a pod from near: what it is, why it is where it is, and what would change that.
 
-import { get } from "./api.js";
+import { get, Refused } from "./api.js";
 import { h, listed, nodeLink, podLink, show } from "./dom.js";
 import { blocks } from "./now.js";
-import { bytes, cores, kindOf, length, money, number, percent, spoken } from "./words.js";
+import { bytes, cores, day, kindOf, length, money, number, percent, seconds, spoken } from "./words.js";
 
 const dialog = document.getElementById("detail");
 let back = "#/now";
@@ -30,11 +30,27 @@ export async function openDetail(kind, name, from) {
   try {
     show(dialog, ...(await draw(name, from)));
   } catch (error) {
-    show(dialog, head(kind, name), h("p", { class: "note" }, error.message));
+    show(dialog, head(kind, name), ...(await gone(kind, name, error)));
   }
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
 }
+
+/** What is not there (any more): why that may be, and what was decided about it while it was. */
+async function gone(kind, name, error) {
+  if (!(error instanceof Refused) || error.status !== 404) return [h("p", { class: "note" }, error.message)];
+  const why = kind === "node" ? "It was deleted, or there never was one: check the spelling." : "It ended or was deleted, or there never was one of this name in this namespace.";
+  const past = await get("/decisions", { text: kind === "pod" ? name.split("/").at(-1) : name, limit: PAST }).catch(() => null);
+  const lines = (past?.items ?? []).map((item) => h("li", {}, `${day(item.at)} ${seconds(item.at)} `, h("b", {}, item.kind), ` ${item.subject}`, item.why && h("span", { class: "note" }, ` ${item.why}`)));
+  return [
+    h("p", {}, h("b", {}, `There is no ${kind} of this name now. `), why),
+    h("section", {}, h("h3", {}, "What was decided about it"), lines.length ? h("ol", { class: "lines" }, lines) : h("p", { class: "note" }, past ? "Nothing is on record." : "No history is kept here.")),
+    lines.length === PAST && h("p", {}, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "all decisions about it")),
+  ];
+}
+
+/** So many past decisions are listed here; the page Decisions has them all. */
+const PAST = 20;
 
 function head(kind, name) {
   return h(

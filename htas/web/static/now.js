@@ -107,8 +107,7 @@ function figures(cluster) {
       { class: "figure lead" },
       h("h2", {}, "Price now"),
       h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
-      h("div", { class: "meter", role: "img", "aria-label": `at least ${money(least)} ${currency} an hour are needed` }, h("span", { style: { "--part": price ? least / price : 0 } })),
-      h("p", {}, least ? [`rules aside, no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
+      between(cluster, price, least),
       unpriced(totals.unpriced),
     ),
     figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
@@ -118,6 +117,22 @@ function figures(cluster) {
     figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money/namespace" }, "whose")]),
   ];
 }
+
+/** What part of the price is for nodes that a rule, a pod or time holds: that is what stands between it and less. */
+function between(cluster, price, least) {
+  const held = new Map();
+  for (const each of cluster.reasons) {
+    const kind = kindOf(each.reason);
+    if (kind !== "used" && Number(each.price_per_hour)) held.set(kind, (held.get(kind) ?? 0) + Number(each.price_per_hour));
+  }
+  const parts = [...held].sort((one, other) => other[1] - one[1]).map(([kind, amount]) => `${money(amount)} ${HOLDS[kind]}`);
+  const bound = least && least >= REACHABLE * price ? ` · no mix costs less than ${money(least)}` : "";
+  return h("p", {}, parts.length ? `of it ${parts.join(", ")}` : "every node is well used", bound, parts.length > 0 && [" · ", h("a", { href: "#/what-if" }, "what would change it")]);
+}
+
+/** A bound below this part of the price is out of reach: it knows of no rules, and of no work's own time. */
+const REACHABLE = 0.5;
+const HOLDS = { time: "on nodes that have their time", held: "on nodes that pods or rules hold", leaving: "on nodes that leave", others: "on nodes that HTAS does not manage", trouble: "on nodes in trouble" };
 
 /** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
 function waitFor({ totals, waiting, coming, acts }) {
@@ -168,7 +183,10 @@ function around(cluster) {
         ...cluster.moves.map((each) => h("li", {}, podLink(each.pod, PAGE), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
       ], "other"),
     );
-  return cards.length ? cards : h("p", { class: "quiet-line" }, cluster.acts ? "Nothing waits, nothing is on its way and nothing is leaving." : "Nothing waits, and nothing would be bought.");
+  if (cards.length) return cards;
+  const { waiting } = cluster.totals;
+  const pending = waiting ? `${counted(waiting, "pod")} pending: ${waitFor(cluster)}.` : "No pod is pending.";
+  return h("p", { class: "quiet-line" }, pending, cluster.acts ? " No machine is being launched, and no node is leaving." : " No machine would be launched.");
 }
 
 /** The state of a machine that is planned where nothing is carried out. */

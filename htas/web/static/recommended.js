@@ -26,7 +26,7 @@ export function recommended() {
         show(body, h("p", { class: "empty" }, "Both courses begin with the first look at the cluster."));
         return;
       }
-      show(body, figures(found), course(found), h("div", { class: "halves wide" }, advice(found), price(found)));
+      show(body, figures(found), found.lacking ? h("p", { class: "quiet-line" }, `${found.lacking}.`) : null, course(found), h("div", { class: "halves wide" }, advice(found), price(found)));
     },
   };
 }

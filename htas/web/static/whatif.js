@@ -209,6 +209,7 @@ export function whatIf() {
         h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `${answer.headline}.`),
         onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, `Dearer flavours make nothing cheaper: the search, which is no exhaustive one, found these machines only now. At the prices of today they cost less still.`),
         unpriced(answer.unpriced),
+        answer.lacking ? h("p", { class: "note" }, `${answer.lacking}.`) : null,
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
         answer.why_waiting.map((each) => h("p", { class: "warn" }, `Would wait: ${counted(each.pods, "pod")} (${spoken(each.reason)}): ${each.message}.`, each.remedy && h("small", {}, ` What would change it: ${each.remedy}`))),
         bought && h("p", { class: "note" }, answer.counts_bought ? `Bought for pods that wait: ${bought}` : `Pods that wait will be bought ${bought}: not in these figures`),

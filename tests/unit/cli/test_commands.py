@@ -360,8 +360,14 @@ def test_it_runs_as_a_module(module: str) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        pytest.param((), "--all and --keep", id="neither to go nor to stay"),
-        pytest.param(("--all", "--keep"), "--all and --keep", id="both"),
+        pytest.param((), "--all, --keep and --orphans", id="neither to go nor to stay"),
+        pytest.param(("--all", "--keep"), "--all, --keep and --orphans", id="both"),
+        pytest.param(("--all", "--orphans"), "--keep and --orphans", id="all, and the orphans alone"),
+        pytest.param(
+            ("--all", "--yes", "--cluster", "old"), "--orphans alone", id="another cluster's, without orphans"
+        ),
+        pytest.param(("--all", "--yes", "node-1"), "--orphans alone", id="one by its name, without orphans"),
+        pytest.param(("--orphans", "--yes"), "is the sandbox", id="orphans of a world that ends with its machines"),
         pytest.param(("--all", "--yes", "--timeout", "15"), "--timeout", id="a time without a unit"),
         pytest.param(("--all",), "--yes", id="nobody there to be asked"),
         pytest.param(("--keep", "--yes"), "is the sandbox", id="a world that ends with its machines"),
@@ -373,3 +379,8 @@ def test_handing_back_is_refused_before_anything_is_touched(
     result = htas_says("handback", "--config", files[0], *options)
     assert result.exit_code == 2, result.stderr
     assert complaint in result.stderr
+
+
+def test_adopting_is_refused_before_anything_is_touched(files: tuple[Path, Path]) -> None:
+    result = htas_says("adopt", "--config", files[0], "--group", "none", "--yes")
+    assert (result.exit_code, "is the sandbox" in result.stderr) == (2, True)

@@ -106,3 +106,58 @@ def test_a_live_check_names_what_the_cloud_lacks(folder: Path) -> None:
 def test_neither_a_configuration_nor_a_cloud_is_no_question() -> None:
     done = run(app, ["flavours"])
     assert (done.exit_code, "name a configuration (--config) or a cloud" in done.output) == (2, True)
+
+
+CARDS = [
+    MachineSize("g1.a100", 12_000, 120 * GIB, extra_specs={"pci_passthrough:alias": "a100:2"}),
+    MachineSize("g1.card", 12_000, 120 * GIB, extra_specs={"pci_passthrough:alias": "card:1"}),
+    MachineSize("v1", 4000, 16 * GIB, extra_specs={"resources:VGPU": "1", "hw:cpu_policy": "dedicated"}),
+]
+
+
+def test_novas_words_become_the_resources_of_nodes(tmp_path: Path) -> None:
+    """What may be any device is a question; its flavour is a comment, for a GPU that no pod can use costs as much."""
+    text = price_file(None, CARDS, 20_000_000, 5_000_000)
+    question = "# g1.card has pci_passthrough:alias: card:1. Which resource do its nodes report? Add extended: {nvidia.com/gpu: 1}:"
+    assert f'{question}\n#  - {{name: "g1.card"' in text
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    found = {flavour.name: dict(flavour.capacity.extended) for flavour in load_catalogue(path).flavours}
+    assert found == {"g1.a100": {"nvidia.com/gpu": 2}, "v1": {"nvidia.com/gpu": 1}}
+
+
+def test_the_table_tells_of_devices_that_the_price_file_does_not_have() -> None:
+    catalogue = Catalogue(
+        (
+            make_flavour("g1.a100", "12", "120Gi", "2", extended={"nvidia.com/gpu": 2}),
+            make_flavour("v1", "4", "16Gi", "1"),
+        )
+    )
+    notes = {row.name: row.notes for row in rows_of(catalogue, CARDS)}
+    assert notes == {
+        "v1": ("the cloud says nvidia.com/gpu: 1",),
+        "g1.a100": (),
+        "g1.card": (
+            "no price: never bought",
+            "the cloud says pci_passthrough:alias: card:1: which resource do its nodes report?",
+        ),
+    }
+
+
+def test_prices_by_zone_caps_and_billing_stay_in_a_file_that_is_written_anew(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("""
+currency: EUR
+billing: {granularity: 1h, minimum: 1h, alignment: clock, timeZone: Europe/Paris, feePerHour: "0.01"}
+flavours:
+  - name: small
+    cpu: 1
+    memory: 2Gi
+    ephemeralStorage: 10Gi
+    extended: {amd.com/gpu: 1}
+    prices: [{zone: a, perHour: "0.05"}, {zone: b, perHour: "0.06", monthlyCap: "30.00"}]
+  - {name: large, cpu: 4, memory: 8Gi, pricePerHour: "0.20", monthlyCap: "90.00", zones: [a]}
+""")
+    catalogue = load_catalogue(first)
+    second.write_text(price_file(catalogue, SIZES, None, 0))
+    assert load_catalogue(second) == catalogue

@@ -309,3 +309,37 @@ def test_labels_that_are_written_or_not_asked_for_are_no_proviso(prices: Path) -
     assert not any("registers" in each for each in answer_for(prices, of_a_pool())["presumes"])
     prices.write_text(TWO_FLAVOURS.replace("4Gi", "4Gi, labels: {pool: db}"))
     assert not any("registers" in each for each in answer_for(prices, of_a_pool(pool="db"))["presumes"])
+
+
+def claiming(claim: str) -> dict[str, Any]:
+    """A pod on node a with a volume."""
+    made = placed("db", "a", "0", "0")
+    made["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]
+    return made
+
+
+WHOLE = [*full("a"), named("ReplicaSet", "web", spec={"replicas": 1})]
+
+
+@pytest.mark.parametrize(
+    ("objects", "says"),
+    [
+        pytest.param(WHOLE, "HTAS finds nothing to save", id="all is there, and nothing is cheaper"),
+        pytest.param(full("a"), "No saving is found, but the facts are incomplete", id="a ReplicaSet is missing"),
+        pytest.param(
+            [*WHOLE, claiming("x")], "No saving is found, but the facts are incomplete", id="a claim is missing"
+        ),
+        pytest.param(
+            [*WHOLE, *volume("az-2"), claiming("data-az-2")],
+            "Do not believe these figures: volumes contradict the nodes of 1 pod: default/db runs on a",
+            id="a volume contradicts the node of its pod",
+        ),
+    ],
+)
+def test_nothing_to_save_is_said_where_all_is_known_alone(
+    prices: Path, objects: list[dict[str, Any]], says: str
+) -> None:
+    prices.write_text(TWO_FLAVOURS.replace("0.15", "0.39"))
+    shown = table_of(prices, objects, 160)
+    assert says in shown
+    assert ("finds nothing to save" in shown) == says.startswith("HTAS finds")

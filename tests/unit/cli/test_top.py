@@ -12,11 +12,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from htas.cli.main import app
-from htas.cli.top import screen, upcoming_of
+from htas.cli.top import reasons_of, screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.documents.forms import Sorted
-from htas.documents.nodes import PresentCluster, present_of
+from htas.documents.nodes import PresentCluster, Reasons, present_of
 from htas.documents.words import ago, length
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
@@ -91,9 +91,12 @@ def printed(width: int, *, is_terminal: bool = True) -> list[str]:
 )
 def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str) -> None:
     head, names, *rows = printed(width)
-    assert head.endswith("4 nodes, 1 not ready  1 pod waits  0.4315 USD/h")
+    assert head.endswith("4 nodes, 1 not ready  1 pod pending  0.4315 USD/h")
     assert names.split() == columns.split()
-    assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME]
+    assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME, "total"]
+    assert "26%" in rows[-1]  # 4.1 of 16 cores
+    assert "0.4315" in rows[-1]
+    assert max(map(len, rows)) <= width
     assert ("█" in "".join(rows)) == (width == 140)
 
 
@@ -107,6 +110,21 @@ def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
     assert (
         captured.get().splitlines()[1].rstrip() == "next by period: autoscaling now, scheduling in 12s, cleaning in 5m"
     )
+
+
+def test_why_nodes_are_kept_and_pods_are_pending_stands_above_the_table() -> None:
+    status = "pods: {unplaced: {NoFlavourFits: 2}}\nkept: {NotUnderutilized: 1, BlockedByPod: 3}\n"
+    told = screen(present_of(VIEW, NOW, make_policy(), Sorted.NAME, reasons=reasons_of(status)), 80, is_terminal=True)
+    console = Console(width=80, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(told)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    assert lines[1:3] == ["nodes kept: 3 BlockedByPod, 1 NotUnderutilized", "pods pending: 2 NoFlavourFits"]
+
+
+@pytest.mark.parametrize("status", ["", "kept: 3", "kept: [x]\npods: 1", "kept: {x: y}", "a: &a [*a]"])
+def test_a_status_without_reasons_has_none(status: str) -> None:
+    assert reasons_of(status) == Reasons()
 
 
 @pytest.mark.parametrize(

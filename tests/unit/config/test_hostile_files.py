@@ -21,6 +21,11 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 
         pytest.param(MERGES, "values once its aliases are written out", id="merges of merges"),
         pytest.param("a: &a\n  b: *a\n", "values once its aliases are written out", id="an alias within itself"),
         pytest.param("# " + "x" * MOST_BYTES, "has at most 1,048,576", id="too large"),
+        pytest.param(
+            "a: &a " + "x" * 2**19 + "\nb: [" + "*a, " * 200 + "]",
+            "more than 64 MiB once its aliases",
+            id="a long text",
+        ),
         pytest.param("[" * 5_000, "is nested too deeply", id="too deep"),
     ],
 )

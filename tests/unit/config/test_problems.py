@@ -345,7 +345,6 @@ PRICES = [
     pytest.param("0.0000000001", "'0.0000000001' is no price an hour: it has too many places", id="next to nothing"),
     pytest.param("0.1234567891", "'0.1234567891' has more than nine decimal places", id="too fine to hold exactly"),
     pytest.param('"NaN"', "'NaN' is not a finite number", id="NaN in quotes"),
-    pytest.param('"0,10"', "'0,10' is not a decimal number", id="a decimal comma"),
 ]
 
 GROUPS = [
@@ -665,7 +664,7 @@ FILES = [
         "'tag:yaml.org,2002:python/name:os.system'",
         id="a tag of Python's",
     ),
-    pytest.param("[" * 3000, "htas.yaml: is nested too deeply to be a configuration", id="brackets without end"),
+    pytest.param("[" * 3000, "htas.yaml:1: is nested too deeply: more than 100 levels", id="brackets without end"),
     pytest.param(b"a: \xff", "htas.yaml: cannot be read: it is not UTF-8 text; save it as UTF-8", id="not UTF-8"),
     pytest.param(
         without("flavours", "flavours: true"),

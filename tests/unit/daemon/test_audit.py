@@ -21,6 +21,7 @@ from htas.daemon.authorization import Gate, Guarded
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes
 from htas.daemon.sessions import Sessions
+from htas.daemon.wrong_tokens import WrongTokens
 
 TOKEN = "t0ken-of-the-file"
 
@@ -46,7 +47,7 @@ class Daemon:
             return PlainTextResponse(request.url.path)
 
         routes = [Route("/{rest:path}", answer, methods=["GET", "POST"])]
-        app = Starlette(routes=[*session_routes(gate, sessions), *routes])
+        app = Starlette(routes=[*session_routes(gate, sessions, WrongTokens()), *routes])
         self.listener = Listener(("127.0.0.1", 0), Guarded(app, gate, sessions, self.log), "audited")
         self.log.start()
         self.listener.start()

@@ -15,6 +15,7 @@ from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.wrong_tokens import FREE
 from htas.model.policy import Cycles
 from htas.ports import User
 from htas.web.seat import Seat
@@ -142,3 +143,27 @@ def test_health_has_a_listener_of_its_own_that_tells_nothing_else(
     headers = {"Authorization": "Bearer let-me"}
     for path in ("/planz", "/metrics", "/api/optimize"):
         assert urllib3.request("GET", url + path, headers=headers, timeout=10.0).status == 404
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/metrics", 421), ("/", 421), ("/planz", 421), ("/healthz", 200)])
+def test_a_name_of_somebody_else_is_refused_before_anything_else(
+    path: str, expected: int, server: HttpServer, gate: Gate, tmp_path: Path
+) -> None:
+    gate.token_file = tmp_path / "token"
+    gate.token_file.write_text("let-me\n")
+    assert status(server, path, token="let-me", Host=f"evil.example:{server.port}") == expected
+
+
+def test_many_wrong_tokens_are_answered_ever_more_slowly_and_counted(
+    server: HttpServer, gate: Gate, tmp_path: Path
+) -> None:
+    gate.token_file = tmp_path / "token"
+    gate.token_file.write_text("let-me\n")
+    for number in range(FREE + 2):
+        assert status(server, "/planz", token=f"guess-{number}") == 401
+    assert server.wrong_tokens.pause_s("127.0.0.1") > 0
+    assert status(server, "/planz") == 401, "no token at all is no guess"
+    told = urllib3.request("GET", f"http://127.0.0.1:{server.port}/metrics", timeout=10.0).data.decode()
+    assert f"htas_http_wrong_tokens_total {FREE + 2}.0" in told
+    assert status(server, "/planz", token="let-me") == 503
+    assert server.wrong_tokens.pause_s("127.0.0.1") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import time
@@ -20,8 +21,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from structlog.testing import capture_logs
 
-from htas.daemon.http_server import Certificate, Limits, Listener
+from htas.daemon.http_server import Certificate, Limits, Listener, _Loop
 from htas.ports import PermanentError
 from htas.web.sent import RequestRefusedError, sent_body
 from tests.waiting import until
@@ -98,8 +100,8 @@ def is_ended(connection: socket.socket) -> bool:
     return True
 
 
-GET = b"GET / HTTP/1.1\r\nHost: htas\r\n\r\n"
-HALF_A_BODY = b"POST /body HTTP/1.1\r\nHost: htas\r\nContent-Length: 9\r\n\r\nhalf"
+GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+HALF_A_BODY = b"POST /body HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nhalf"
 
 
 @pytest.mark.parametrize(
@@ -246,3 +248,15 @@ def test_a_handshake_that_is_never_ended_is_not_waited_for(listeners: ExitStack,
 def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match=r"http\.tls: .*tls\.crt.*name a certificate and its key"):
         Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+
+
+def test_a_shortage_of_descriptors_is_logged_once_with_its_remedy() -> None:
+    loop = _Loop(10.0)
+    try:
+        with capture_logs() as logged:
+            for _ in range(60):
+                error = OSError(errno.EMFILE, "Too many open files")
+                loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
+    finally:
+        loop.close()
+    assert [(line["error"], "ulimit -n" in line["remedy"]) for line in logged] == [("Too many open files", True)]

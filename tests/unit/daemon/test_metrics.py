@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
@@ -16,6 +17,7 @@ from htas.model.edge import Tier
 from htas.model.holds import HoldReason
 from htas.model.migrations import Failure, Refusal
 from htas.model.nodes import GROUP_LABEL
+from htas.model.orphans import OrphanReason
 from htas.model.policy import Cycles, NodeGroup
 from htas.model.reasons import Kept, OutcomeReason, Unplaced
 from htas.model.resources import Resources
@@ -79,6 +81,26 @@ def test_a_story_in_numbers(played: Played) -> None:
     assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_released_total"]) == (0, 0, 1)
     assert played["htas_released_cost_per_hour_total"] > 0
     played.story.assert_over(2)
+
+
+def test_machines_without_a_place_and_labels_set_back_are_counted_and_told(played: Played) -> None:
+    story = played.story
+    story.play(100)
+    assert [each for each in played.samples() if each[0] == "htas_orphans"] == [
+        ("htas_orphans", {"reason": reason.value}, 0.0) for reason in sorted(OrphanReason)
+    ], "from 0 on"
+    assert "orphans" not in story.world.announcer.status
+    story.world.cluster.arrive(job("long", runs_s=4000.0))
+    story.world.cluster.relabel(story.nodes[0], {GROUP_LABEL: "unknown"})
+    story.play(300)
+    assert played["htas_node_labels_restored_total"] == 1
+    assert played["htas_orphans"] == 0
+    story.daemon.adopt(make_policy([NodeGroup("other")], cycles=RARELY_CLEANED))
+    story.play(600)
+    assert played.of("htas_orphans", reason="UnknownGroup") == 1
+    status = yaml.safe_load(story.world.announcer.status)["orphans"]
+    assert status["machines"] == {"UnknownGroup": 1}
+    assert "htas adopt" in status["first"][0]
 
 
 def test_the_total_is_the_sum_of_the_bills_whenever_it_is_asked_for(played: Played) -> None:

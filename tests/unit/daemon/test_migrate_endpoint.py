@@ -51,7 +51,7 @@ def port(token_file: Path) -> Iterator[int]:
 
 def asked(port: int, token: str, framing: str, body: bytes = b"") -> tuple[int, str]:
     """The answer to a request as it stands, the connection being left open."""
-    head = f"POST /api/migrate HTTP/1.1\r\nHost: htas\r\nAuthorization: Bearer {token}\r\n{framing}\r\n\r\n"
+    head = f"POST /api/migrate HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n{framing}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10.0) as connection:
         connection.sendall(head.encode() + body)
         answer = HTTPResponse(connection, method="POST")

@@ -28,6 +28,7 @@ from htas.ports import PermanentError
 from htas.web.seat import Seat
 from tests.builders import make_policy
 from tests.stories.play import Story, job
+from tests.waiting import until
 
 FLAVOURS = Path(__file__).parents[3] / "config" / "flavours" / "nectar.yaml"
 
@@ -290,3 +291,14 @@ def test_a_file_that_is_gone_is_refused(reloaded: Reloaded) -> None:
 
 def test_on_demand_it_is_read_even_if_it_looks_the_same(reloaded: Reloaded) -> None:
     assert reloaded.look(is_told=True) == [True]
+
+
+def test_requests_that_come_together_are_one(reloaded: Reloaded) -> None:
+    reloaded.reloading.start()
+    try:
+        for _ in range(3_000):
+            reloaded.reloading.look_now()
+        until(lambda: bool(reloaded.told))
+    finally:
+        reloaded.reloading.stop()
+    assert len(reloaded.told) <= 3, "each has all stages run: 300 requests in 1.5 s were some fifty"

@@ -3,7 +3,6 @@ import pytest
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead
-from htas.execution.claims_seen import nodes_of_claims, with_true_claims
 from htas.execution.expectations import PATIENCE_S, Expectations
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
@@ -124,43 +123,6 @@ def test_a_machine_that_does_not_go_is_asked_for_its_end_again(age_s: float, the
 def test_a_machine_that_was_seen_leaving_and_is_not_listed_is_released_whatever_its_node_says() -> None:
     leaving = msgspec.structs.replace(claim(S.DRAINING, missing_s=0.0), leaving_since=NOW - 5)
     assert next_step(leaving, None, READY, NOW, T).state is S.RELEASED
-
-
-def test_nodes_are_known_by_their_claim_or_else_by_their_machine() -> None:
-    ours = vm()
-    labels = {"htas.io/cluster": "test", "htas.io/claim": "c"}
-    labelled = make_node("labelled", labels=labels, provider_id="openstack:///vm")
-    bare = make_node("bare", provider_id="openstack://north/vm")
-    theirs = make_node("theirs", labels={"htas.io/cluster": "other"}, provider_id="openstack:///vm")
-    strange = make_node("strange", provider_id="openstack:///another")
-    assert nodes_of_claims("test", [bare, strange, theirs], {"c": ours}) == {"c": bare}
-    assert nodes_of_claims("test", [bare, labelled], {"c": ours}) == {"c": labelled}
-    assert nodes_of_claims("test", [strange, make_node("none")], {"c": ours}) == {}
-
-
-def test_a_node_that_names_the_claim_of_another_machine_is_known_by_its_own() -> None:
-    labels = {"htas.io/cluster": "test", "htas.io/claim": "c"}
-    honest = make_node("honest", labels=labels, provider_id="openstack:///vm")
-    taken = make_node("taken", labels=labels, provider_id="openstack:///vm-2")
-    silent = make_node("silent", labels=labels)
-    second = msgspec.structs.replace(vm(), id="vm-2", claim="d")
-    for nodes in ([honest, taken], [taken, honest]):
-        assert nodes_of_claims("test", nodes, {"c": vm(), "d": second}) == {"c": honest, "d": taken}
-    assert nodes_of_claims("test", [taken], {"c": vm()}) == {}
-    assert nodes_of_claims("test", [silent], {"c": vm()}) == {"c": silent}, "without a providerID its word counts"
-
-
-def test_what_is_planned_for_knows_whose_a_claim_is() -> None:
-    labels = {"htas.io/cluster": "test", "htas.io/claim": "c"}
-    honest, taken, strange = (make_node(name, labels=labels) for name in ("honest", "taken", "strange"))
-    claims = [
-        msgspec.structs.replace(claim(S.READY), node="honest"),
-        msgspec.structs.replace(claim(S.READY), id="d", node="taken"),
-    ]
-    seen = with_true_claims((honest, taken, strange), claims)
-    assert [(node.name, node.claim) for node in seen] == [("honest", "c"), ("taken", "d"), ("strange", None)]
-    assert with_true_claims((honest,), claims) == (honest,)
-    assert with_true_claims((taken,), [claim(S.READY)]) == (taken,), "nobody is known by that claim yet"
 
 
 def test_a_failure_of_every_flavour_ends_when_a_machine_is_well() -> None:

@@ -116,7 +116,6 @@ def begun(story: Story, reason: ProposalReason, *moves: Move) -> Outcome:
         pytest.param([JOB], [owned_node("n1")], "NodeClosed", "the target n2 of default/job is gone or closed", id="the target is gone"),
         pytest.param([JOB], [owned_node("n1"), owned_node("n2", is_ready=False)], "NodeClosed", "the target n2", id="the target is not Ready"),
         pytest.param([JOB], [owned_node("n1"), owned_node("n2", is_unschedulable=True)], "NodeClosed", "the target n2", id="the target is cordoned"),
-        pytest.param([JOB], [owned_node("n1", group="gone"), owned_node("n2")], "ClaimGone", "its group is gone", id="its group is not configured any more"),
         pytest.param([JOB], [owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}), owned_node("n2")], "Promised", f"annotated {DO_NOT_DISRUPT}", id="it was annotated"),
         pytest.param([msgspec.structs.replace(JOB, disruption={DO_NOT_DISRUPT: "true"})], None, "Promised", DO_NOT_DISRUPT, id="its pod was annotated"),
     ],
@@ -129,6 +128,17 @@ def test_a_drain_that_would_be_wrong_by_now_does_not_begin(
     assert (outcome.subject, outcome.status, str(outcome.reason)) == ("n1", OutcomeStatus.DROPPED, reason)
     assert words in outcome.message
     assert drains_of(story.store.disruptions()) == ()
+
+
+def test_a_drain_does_not_begin_whose_group_is_not_configured_any_more() -> None:
+    story = Story(make_policy())
+    for node in (owned_node("n1"), owned_node("n2")):
+        story.world.cluster.add_node(node)
+    story.world.cluster.add_pod(JOB)
+    story.store.put_claim(msgspec.structs.replace(ready_claim(owned_node("n1")), group="gone"))
+    outcome = begun(story, ProposalReason.UNDERUTILIZED, make_move(JOB.key, "n1", "n2"))
+    assert (outcome.status, str(outcome.reason)) == (OutcomeStatus.DROPPED, "ClaimGone")
+    assert "its group is gone" in outcome.message
 
 
 @pytest.mark.parametrize(

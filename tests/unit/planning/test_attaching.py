@@ -203,7 +203,7 @@ def test_a_node_that_its_driver_never_labels_is_not_waited_for_and_no_other_one_
         ),
         pytest.param(
             reached_from("kubernetes.io/hostname", "n1"),
-            "volume pv-1 of claim data can be reached from nodes that are there alone",
+            "volume pv-1 of claim data can be reached from n1 alone: no new machine can help",
             id="a disk of another node",
         ),
     ],

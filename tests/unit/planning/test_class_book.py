@@ -18,6 +18,7 @@ JOB = make_job("job", 600.0)
 SHY = make_pod("shy", constraints=Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="a")),)))
 LENDING = make_policy([NodeGroup("services", Workload.SERVICE, lends_room=True), batch_group()])
 SCORED = make_policy([NodeGroup("any", packing=Packing(PackingAlgorithm.SCORED))])
+UNGROUPED_SCORED = make_policy(packing=Packing(PackingAlgorithm.SCORED))
 MOUNTING = make_pod("data", constraints=Constraints(claims=("disk",)))
 
 
@@ -26,6 +27,7 @@ MOUNTING = make_pod("data", constraints=Constraints(claims=("disk",)))
     [
         pytest.param(JOB, {"labels": {"app": "a"}}, LENDING, [SHY], id="a label that somebody keeps away from"),
         pytest.param(JOB, {"scoring_cpu_m": 700}, SCORED, [], id="what scores count of it"),
+        pytest.param(JOB, {"scoring_cpu_m": 700}, UNGROUPED_SCORED, [], id="what scores of nodes of no group count"),
         pytest.param(JOB, {"disruption": {DO_NOT_DISRUPT: "true"}}, LENDING, [], id="it holds its node: none is lent"),
         pytest.param(MOUNTING, {"namespace": "other"}, LENDING, [], id="a claim of that name of another namespace"),
         pytest.param(JOB, {"priority": 1}, LENDING, [], id="its priority"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing, Price
+from htas.model.flavours import Catalogue
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.simulated import open_simulation
@@ -19,7 +20,7 @@ def judged(pods: list[Pod], billing: Billing) -> tuple[ExpectedRental, dict[str,
     policy = make_policy([batch_group(startup_s=START_S)], catalogue=Catalogue(NECTAR, "USD", billing))
     simulated = open_simulation(make_snapshot([], pods), policy, NOW)
     classes = {pod.name: simulated.book.class_of(pod) for pod in pods}
-    return ExpectedRental(policy, classes.values()), classes
+    return ExpectedRental(policy, classes.values(), NOW), classes
 
 
 def job(name: str, runs_s: float) -> Pod:
@@ -41,13 +42,13 @@ def job(name: str, runs_s: float) -> Pod:
 def test_machines_are_held_for_their_work(pods: list[Pod], billing: Billing, name: str, held_s: int) -> None:
     rental, classes = judged(pods, billing)
     assert rental.hold(classes[name]) == held_s
-    assert rental.expected(7, [(classes[name], 3)]) == 7 * held_s, "of one machine, however many pods it has"
+    assert rental.expected(Price(7), [(classes[name], 3)]) == 7 * held_s, "of one machine, however many pods it has"
 
 
 def test_a_machine_is_held_for_the_longest_of_its_pods_and_one_without_any_costs_nothing() -> None:
     rental, classes = judged([job("short", 240), job("long", 540)], Billing(60))
-    assert rental.expected(7, [(classes["short"], 2), (classes["long"], 1)]) == 7 * 600
-    assert rental.expected(7, []) == 0
+    assert rental.expected(Price(7), [(classes["short"], 2), (classes["long"], 1)]) == 7 * 600
+    assert rental.expected(Price(7), []) == 0
 
 
 @pytest.mark.parametrize("count", [MOST_LEVELS, MOST_LEVELS + 1, 4 * MOST_LEVELS + 5])
@@ -59,4 +60,6 @@ def test_of_many_lengths_neighbours_are_taken_for_the_longest_of_them(count: int
     assert all(exact[name] <= held[name] for name in classes)
     assert max(held.values()) == max(exact.values())
     assert (held == exact) == (count <= MOST_LEVELS)
-    assert [rental.expected(1, [(classes[name], 1)]) for name in classes] == list(exact.values()), "bills are exact"
+    assert [rental.expected(Price(1), [(classes[name], 1)]) for name in classes] == list(exact.values()), (
+        "bills are exact"
+    )

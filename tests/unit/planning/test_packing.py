@@ -230,6 +230,21 @@ def test_pods_without_requests_count_as_kube_scheduler_assumes_them(strategy: Sc
     assert node_scores(simulated.sim, cls, np.array([0]), Scoring(strategy)).tolist() == [want]
 
 
+def test_pods_without_requests_count_on_nodes_of_no_group_too() -> None:
+    """Seven run on the first node and two on the second: with the newcomer 800m and 300m of a core each."""
+    how = make_policy(packing=Packing(PackingAlgorithm.SCORED, Scoring(ScoringStrategy.MOST_ALLOCATED)))
+    fields = {"cpu": "0", "memory": "0", "scoring_cpu_m": 100, "scoring_memory_bytes": 0}
+    there = [
+        running(make_pod(f"{node}-{i}", **fields), node) for node, many in (("a", 7), ("b", 2)) for i in range(many)
+    ]
+    incoming = make_pod("p", **fields)
+    simulated = opened([make_node(name, "1") for name in "ab"], [*there, incoming], how)
+    scoring = Scoring(ScoringStrategy.MOST_ALLOCATED, (("cpu", 1),))
+    assert node_scores(simulated.sim, simulated.book.class_of(incoming), np.array([0, 1]), scoring).tolist() == [80, 30]
+    best = plan(make_snapshot([make_node(name, "1") for name in "ba"], [*there, incoming]), how, NOW)
+    assert bound(best) == {"p": "a"}
+
+
 def test_pods_without_requests_are_told_apart_by_their_containers() -> None:
     """Three containers count three times as much as one, though neither pod asks for anything."""
     one, three = (make_pod(f"p{n}", "0", "0", scoring_cpu_m=100 * n, scoring_memory_bytes=GIB) for n in (1, 3))

@@ -31,7 +31,7 @@ class Purchase:
         self.sim, cls = simulated.sim, simulated.book.class_of(pod)
         self.offers = offers_of(self.sim, policy, snapshot, [cls])
         self.allowance, self.placer = Allowance(policy, snapshot), Placer(policy, simulated.pools)
-        self.rental, self.machines = ExpectedRental(policy, [cls]), list[FilledMachine]()
+        self.rental, self.machines = ExpectedRental(policy, [cls], snapshot.taken_at), list[FilledMachine]()
         dearest = [offer for offer in self.offers if offer.price == self.offers[-1].price]
         for number, count in enumerate(self.contents):
             offer = dearest[number % len(dearest)]

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from htas.model.flavours import Billing
 from htas.model.pods import WorkKind
 from htas.model.record import Bill, Run
+from htas.model.resources import Resources, dominant_share
 from htas.profiler import accounts
 from htas.profiler.shares import IDLE, by_work
+from tests.builders import amounts
 
 HOUR = 3600.0
 PRICE = 3_600
@@ -41,7 +43,7 @@ WHOLE = Bill("c", "g", "f", PRICE, 0.0, 100.0)
         pytest.param(WHOLE, [run("a", 0.5, 0, 100), run("b", 0.25, 50, 100)], {"a": 50, "b": 12.5, IDLE: 57.5}, id="two namespaces"),
         pytest.param(WHOLE, [run("a", 1.0, -50, 200)], {"a": 100, IDLE: 20}, id="only while the machine was rented"),
         pytest.param(WHOLE, [run("a", 1.0, 0, 100, claim="other")], {IDLE: 120}, id="work on another machine"),
-        pytest.param(WHOLE, [run("a", 1.0, 0, 100), run("b", 1.0, 0, 100)], {"a": 60, "b": 60, IDLE: 0}, id="more than all of it is cut to the bill"),
+        pytest.param(WHOLE, [run("a", 1.0, 0, 100), run("b", 1.0, 0, 100)], {"a": 50, "b": 50, IDLE: 20}, id="two whole shares pay half of it each"),
         pytest.param(Bill("c", "g", "f", PRICE, 0.0), [run("a", 0.5, 0, HOUR)], {"a": HOUR / 2, IDLE: HOUR / 2}, id="a machine that still runs"),
     ],
 )  # fmt: skip
@@ -64,3 +66,49 @@ def test_every_split_sums_to_the_bills(rented: list, work: list) -> None:  # typ
     found = by_work(lambda run: run.namespace, bills, runs, Billing(), 2000.0)
     assert sum(found.values()) == accounts.total(bills, Billing(), 2000.0)
     assert all(amount >= 0 for amount in found.values())
+
+
+def test_the_pod_with_the_only_gpu_pays_the_greater_part() -> None:
+    """For an hour a job has the GPU and one core, a build 6 of 8 cores; then the machine is empty for an hour."""
+    machine = amounts("8", "64Gi", nvidia__gpu=1)
+    train, build = amounts("1", "4Gi", nvidia__gpu=1), amounts("6", "24Gi")
+    work = [
+        run("ml", float(dominant_share(train, machine)), 0, HOUR),
+        run("ci", float(dominant_share(build, machine)), 0, HOUR),
+    ]
+    bill = Bill("c", "g", "f", PRICE, 0.0, 2 * HOUR)
+    found = by_work(lambda run: run.namespace, [bill], work, Billing(), 2 * HOUR)
+    assert found == {
+        "ci": int(HOUR * PRICE * 0.75 / 1.75),
+        "ml": int(HOUR * PRICE / 1.75),
+        IDLE: int(HOUR * PRICE) + 1,  # the hour without work, and what rounding down leaves
+    }
+    assert [round(100 * found[name] / (HOUR * PRICE)) for name in ("ml", "ci")] == [57, 43]
+
+
+@pytest.mark.parametrize(
+    ("asked", "share"),
+    [
+        pytest.param(amounts("1", "4Gi", nvidia__gpu=1), 1.0, id="the only GPU is all of the machine"),
+        pytest.param(amounts("6", "24Gi"), 0.75, id="cores"),
+        pytest.param(amounts("1", "32Gi"), 0.5, id="memory"),
+        pytest.param(amounts("0", "0", 1), 0.0, id="nothing: a place among the pods is no resource"),
+        pytest.param(amounts("0", "0", amd__gpu=1), 0.0, id="what the machine does not have"),
+    ],
+)
+def test_the_share_of_a_gpu_machine(asked: Resources, share: float) -> None:
+    assert dominant_share(asked, amounts("8", "64Gi", 110, nvidia__gpu=1)) == share
+
+
+def test_a_build_alone_leaves_the_gpu_idle() -> None:
+    bill = Bill("c", "g", "f", PRICE, 0.0, HOUR)
+    found = by_work(lambda run: run.namespace, [bill], [run("ci", 0.75, 0, HOUR)], Billing(), HOUR)
+    assert found == {"ci": 0.75 * HOUR * PRICE, IDLE: 0.25 * HOUR * PRICE}
+
+
+def test_each_instant_is_shared_by_itself() -> None:
+    """Of three hours a whole share has the first two, another the last two: half of the second hour each."""
+    bill = Bill("c", "g", "f", PRICE, 0.0, 3 * HOUR)
+    work = [run("a", 1.0, 0, 2 * HOUR), run("b", 1.0, HOUR, 3 * HOUR)]
+    found = by_work(lambda run: run.namespace, [bill], work, Billing(), 3 * HOUR)
+    assert found == {"a": 1.5 * HOUR * PRICE, "b": 1.5 * HOUR * PRICE, IDLE: 0}

@@ -8,8 +8,9 @@ import pytest
 from htas.model.nodes import CLAIM_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.record import Run
+from htas.model.resources import share_millionths
 from htas.model.snapshot import ClusterSnapshot, Ended
-from htas.profiler.stays import Stays, share_millionths, stay_of
+from htas.profiler.stays import Stays, stay_of
 from htas.profiler.stays import running as stays_now
 from tests.builders import NOW, amounts, make_job, make_node, make_snapshot, running
 
@@ -81,7 +82,7 @@ def test_a_stay_says_whose_it_was_and_what_it_held() -> None:
         "CronJob/backup",
         "example.com/x:1",
         "a",
-        375_000,
+        500_000,
     )
 
 
@@ -89,7 +90,7 @@ def test_a_stay_says_whose_it_was_and_what_it_held() -> None:
     ("asked", "offered", "share"),
     [
         pytest.param(amounts("4", "8Gi"), amounts("4", "8Gi"), 1_000_000, id="all of it"),
-        pytest.param(amounts("1", "0"), amounts("4", "8Gi"), 125_000, id="a quarter of one of two"),
+        pytest.param(amounts("1", "0"), amounts("4", "8Gi"), 250_000, id="the greatest of its shares"),
         pytest.param(amounts("1", "1Gi"), amounts("3", "3Gi"), 333_333, id="a third, rounded down"),
         pytest.param(amounts("1", "1Gi"), amounts("0", "0"), 0, id="of a machine that offers nothing"),
     ],

@@ -14,7 +14,14 @@ from pydantic import BaseModel
 
 from htas.cli.main import app
 from htas.cli.manual import entries
-from htas.config.catalogue import BillingSetting, CatalogueSetting, FlavourSetting, ReservedSetting, TaintSetting
+from htas.config.catalogue import (
+    BillingSetting,
+    CatalogueSetting,
+    FlavourSetting,
+    ReservedSetting,
+    TaintSetting,
+    ZonePriceSetting,
+)
 from htas.config.loader import load_catalogue, load_configuration
 from htas.config.settings import Configuration
 from tests.unit.cli.test_documentation import PAGES
@@ -89,8 +96,15 @@ def test_the_price_file_that_is_shown_is_one_and_has_every_key(tmp_path: Path) -
     shown = PRICES.partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "prices.yaml").write_text(shown)
     catalogue = load_catalogue(tmp_path / "prices.yaml")
-    assert [flavour.name for flavour in catalogue.flavours] == ["m1.large", "g2.large", "m0.large"]
-    for model in (CatalogueSetting, BillingSetting, FlavourSetting, ReservedSetting, TaintSetting):
+    assert [flavour.name for flavour in catalogue.flavours] == ["m1.large", "g2.large", "m2.large", "m0.large"]
+    for model in (
+        CatalogueSetting,
+        BillingSetting,
+        FlavourSetting,
+        ZonePriceSetting,
+        ReservedSetting,
+        TaintSetting,
+    ):
         assert [key for key in keys_of(model) if f"{key}:" not in shown] == []
 
 

@@ -66,7 +66,8 @@ class Problem:
         if price is None:
             return math.inf
         last = max(self.stays[i].end for i in machine)
-        return price * self.billing.billed_seconds(self.startup_s + last - self.stays[machine[0]].begin)
+        begin = self.stays[machine[0]].begin
+        return price * self.billing.seconds(begin - self.startup_s, self.startup_s + last - begin)
 
     def _peak(self, machine: Sequence[int]) -> list[int]:
         """The most of each resource that is asked for at one time; it is reached when somebody begins."""

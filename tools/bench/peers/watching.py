@@ -67,9 +67,8 @@ class Seen:
         for machine in self.machines.values():
             if machine.ready_at < until:
                 end = until if machine.gone_at is None else min(machine.gone_at, until)
-                total += self._prices[machine.flavour] * self._billing.billed_seconds(
-                    end - machine.ready_at + self._start_s
-                )
+                began, held_s = machine.ready_at - self._start_s, end - machine.ready_at + self._start_s
+                total += self._prices[machine.flavour] * self._billing.seconds(began, held_s)
         return total
 
     def waits(self) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-OF_A_POD = ("pod ", "persistentvolumeclaim ", "persistentvolume ", "storageclass ")
+OF_A_POD = ("pod ", "PVC ", "persistentvolumeclaim ", "persistentvolume ", "storageclass ")
 """How reasons begin that lie in the pod, whatever the node: kube-scheduler finds them before it looks at nodes."""
 
 

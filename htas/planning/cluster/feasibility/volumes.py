@@ -59,6 +59,10 @@ def _trouble(context: FilterContext, cls: PodClass) -> str | None:
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
         claims.append(claim)
+    for name, pod in cls.constraints.own_claims:
+        if context.volumes.claims[f"{cls.namespace}/{name}"].owner != pod:
+            what = f"PVC {cls.namespace}/{name} was not created for pod {cls.example.key}"
+            return f"{what} (pod is not owner)"
     unbound = [claim for claim in claims if claim.volume is None]
     classes = [context.volumes.classes.get(claim.storage_class or "") for claim in unbound]
     if any(storage is None or not storage.waits_for_first_consumer for storage in classes):
@@ -93,6 +97,23 @@ def reaches(volumes: VolumeIndex, namespace: str, claims: Iterable[str]) -> Iter
             yield Reach(f"the volume that is being made for claim {name} on node {claim.selected_node}", (there,))
         elif claim.volume is None and storage is not None and storage.allowed_topologies:
             yield Reach(f"storage class {storage.name} of claim {name}", storage.allowed_topologies)
+
+
+def asked_of_nodes(context: FilterContext, cls: PodClass) -> Iterator[str]:
+    """What each of a class's volumes asks of a node, in words: `volume pv-0 of claim v0: zone In (az-1)`."""
+    for reach in reaches(context.volumes, cls.namespace, cls.constraints.claims):
+        terms = [" and ".join(map(_asked, (*term.expressions, *term.fields))) for term in reach.terms]
+        yield f"{reach.what}: {' or '.join(terms)}"
+    for claim in _known_claims(context, cls):
+        volume = context.volumes.persistent.get(claim.volume or "")
+        if volume is not None and volume.node_affinity is None:
+            zones = sorted(volume.labels[key] for key in _ZONES if volume.labels.get(key))
+            if zones:
+                yield f"volume {volume.name} of claim {claim.name}: zone {', '.join(zones)} by its labels"
+
+
+def _asked(part: Requirement) -> str:
+    return f"{part.key} {part.operator.value} ({', '.join(part.values)})" if part.values else part.key
 
 
 def refuse_binding(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
@@ -174,7 +195,7 @@ def refuse_limits(context: FilterContext, cls: PodClass, rows: slice) -> Iterato
     if not cls.constraints.claims:
         return
     wanted = [f"{cls.namespace}/{name}" for name in cls.constraints.claims]
-    by_driver = Counter(driver for driver in (_driver(context, key) for key in wanted) if driver is not None)
+    by_driver = wanted_of_drivers(context, cls)
     full = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for driver, count in by_driver.items():
         limits = _limits(context, driver)[rows]
@@ -183,6 +204,20 @@ def refuse_limits(context: FilterContext, cls: PodClass, rows: slice) -> Iterato
             full[i] |= _attached_after(context, rows.start + i, driver, wanted) > limits[i]
     if full.any():
         yield FilterRefusal(MAX_VOLUMES, full)
+
+
+def attachable(context: FilterContext, cls: PodClass, rows: slice) -> Bools:
+    """Rows that could attach all of the pod's volumes if they had no other."""
+    ok = np.ones(rows.stop - rows.start, dtype=np.bool_)
+    for driver, count in wanted_of_drivers(context, cls).items():
+        ok &= _limits(context, driver)[rows] >= count
+    return ok
+
+
+def wanted_of_drivers(context: FilterContext, cls: PodClass) -> Counter[str]:
+    """How many volumes of each driver a pod of a class wants attached."""
+    wanted = (_driver(context, f"{cls.namespace}/{name}") for name in cls.constraints.claims)
+    return Counter(driver for driver in wanted if driver is not None)
 
 
 def _limits(context: FilterContext, driver: str) -> Ints:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.plan import KeptNode
@@ -18,12 +19,12 @@ from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing, why_not_
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
 from htas.planning.eligibility.drain_rules import cannot_be_read
-from htas.planning.rental.bills import RunningBill, paid_for_s
+from htas.planning.rental.bills import RunningBill
 
 
 @dataclass(frozen=True, slots=True)
 class DrainCandidate:
-    """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now.
+    """A node of ours that may be emptied. `whole_price` is what the catalogue has now, for its zone.
 
     `outgoing`: why it goes however well it is used; None: only where it is not worth its price.
     """
@@ -34,7 +35,7 @@ class DrainCandidate:
     pods: tuple[Pod, ...]
     utilization: float
     is_empty: bool
-    price: int
+    whole_price: Price
     outgoing: Outgoing | None = None
 
     @property
@@ -51,9 +52,18 @@ class DrainCandidate:
     def work(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.is_work]
 
+    @property
+    def price(self) -> int:
+        """Billionths an hour."""
+        return self.whole_price.nanos_per_hour
+
     def bill(self, policy: Policy) -> RunningBill:
         """What it costs until it is given back."""
-        return RunningBill(self.price, self.claim.rented_since, policy.catalogue.billing)
+        return RunningBill(self.price, self.claim.rented_since, policy.catalogue.billing, self.whole_price.cap)
+
+    def paid_s(self, policy: Policy, now: float) -> float:
+        """How long it may be kept before its bill grows."""
+        return policy.catalogue.billing.paid_s(self.whole_price, self.claim.rented_since, now)
 
 
 class Circumstances:
@@ -105,6 +115,8 @@ def judge(
     """A candidate, or the reason why the node stays. One that is replaced goes however well it is used."""
     policy = question.policy
     group = policy.group(node.group)
+    if group is None and is_empty(pods, question.now):  # its group is removed: nothing but emptiness has it deleted
+        group = NodeGroup(node.group or "")
     if node.cluster != policy.cluster or group is None or claim is None:
         return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
     candidate = candidate_of(node, pods, group, claim, question)
@@ -127,8 +139,7 @@ def candidate_of(
 ) -> DrainCandidate:
     """A node of ours with what a decision about it needs."""
     share = utilization(node, pods, group.cleaning, question.now)
-    flavour = question.policy.catalogue.named(claim.flavour)
-    price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
+    price = question.policy.catalogue.price(claim.flavour, node.zone or claim.zone) or claim.price
     going = outgoing(node, claim, question.grounds)
     return DrainCandidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, going)
 
@@ -148,7 +159,7 @@ def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
         return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
     if policy.group(node.group) is None:
-        return f"its node group {node.group or '(none)'} is not in the configuration"
+        return f"its node group {node.group or '(none)'} is not in the configuration: it is deleted once it is empty"
     return f"no claim {node.claim or '(no label)'} is known for it"
 
 
@@ -225,7 +236,7 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
     if not is_quiet(question, rules):
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but {_not_quiet(question, rules)}")
     if is_paid_for_longer(candidate, question):
-        paid_s = paid_for_s(candidate.claim, question.policy.catalogue.billing, now)
+        paid_s = candidate.paid_s(question.policy, now)
         message = (
             f"{used}, but paid for until {instant_text(now + paid_s)}; emptied shortly before ({span(paid_s)} left)"
         )
@@ -260,7 +271,7 @@ def _emptiness_keeps(candidate: DrainCandidate, question: Circumstances) -> Kept
     if empty < rules.empty_for_s:
         return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
     if rules.empty_release is EmptyRelease.BEFORE_BILLING:
-        left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
+        left = candidate.paid_s(policy, question.now)
         if left > _release_ahead_s(rules, question) + question.between_s:
             return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
@@ -280,7 +291,7 @@ def is_paid_for_longer(candidate: DrainCandidate, question: Circumstances, befor
     rules, policy = candidate.group.cleaning, question.policy
     if rules.empty_release is not EmptyRelease.BEFORE_BILLING or candidate.is_urgent:
         return False
-    left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
+    left = candidate.paid_s(policy, question.now)
     ahead = _release_ahead_s(rules, question) + question.between_s + _drain_s(candidate, question)
     return left > before_s + ahead
 

@@ -302,7 +302,7 @@ class Consolidator:
                 demand.count -= rescheduler.placer.anywhere().place(sim, demand.cls, demand.count)
             left = [demand for demand in demands.values() if demand.count]
             offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
-            rental = ExpectedRental(policy, [demand.cls for demand in left])
+            rental = ExpectedRental(policy, [demand.cls for demand in left], self._snapshot.taken_at)
             found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, rental, hints=())
         return None if any(demand.count for demand in found.left) else found
 
@@ -329,9 +329,9 @@ class Consolidator:
         """Savings against disruption, each as a share of the group's: in whole numbers but for the ratio itself."""
         policy, price, pods = self._rescheduler.policy, 0, 0
         for node in self._snapshot.cluster.nodes:
-            flavour = policy.catalogue.named(node.flavour)
-            if node.cluster == policy.cluster and node.group == group.name and flavour is not None:
-                price += flavour.nanos_per_hour
+            paid = policy.catalogue.price(node.flavour, node.zone)
+            if node.cluster == policy.cluster and node.group == group.name and paid is not None:
+                price += paid.nanos_per_hour
                 pods += sum(pod.is_work for pod in self._pods_on.get(node.name, ()))
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
 

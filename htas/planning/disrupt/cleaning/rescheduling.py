@@ -194,7 +194,7 @@ class Rescheduler:
             for pod, cls in sorted(moved, key=lambda item: _hardest_first(*item)):
                 target = self._target(cls)
                 if target is None:
-                    what = f"{pod.key} {_asks(pod)} fits on no other node"
+                    what = f"{pod.key} {_asks(cls)} fits on no other node"
                     if method is MigrationMethod.KUBELET_CHECKPOINT:
                         what += " that restores checkpoints (containerd 2.2 and 2.3 do)"
                     what += f": {_obstacles(sim, cls)}"
@@ -239,7 +239,7 @@ def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int, held: i
     when = (
         f"a service is on it; in {span(saving.left_s)}" if saving.serves else f"its work ends in {span(saving.left_s)};"
     )
-    message = f"{when} moving it would save {span(max(saving.saved_s, 0))} of rental"
+    message = f"{when} moving it would save {span(float(max(saving.saved_s, 0)))} of rental"
     if saving.repeated_s:
         message += f" and repeat {span(saving.repeated_s)} of work"
     if saving.restarts:
@@ -255,8 +255,10 @@ def _hardest_first(pod: Pod, cls: PodClass) -> tuple[object, ...]:
     return -memory, -cpu, -cls.run_length_s, pod.key
 
 
-def _asks(pod: Pod) -> str:
-    return f"({pod.requests.cpu_m}m cpu, {pod.requests.memory_bytes / 2**20:.0f} Mi memory)"
+def _asks(cls: PodClass) -> str:
+    memory, cpu = cls.size
+    by_default = ", by default" if any(cls.missing) else ""
+    return f"({cpu}m cpu, {memory / 2**20:.0f} Mi memory{by_default})"
 
 
 def _obstacles(sim: Simulation, cls: PodClass) -> str:

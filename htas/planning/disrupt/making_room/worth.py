@@ -21,7 +21,7 @@ from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, grace_of
 from htas.model.proposals import Seat
-from htas.model.resources import Resources
+from htas.model.resources import dominant_share
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.simulation import KeptRoom, Simulation
@@ -82,7 +82,7 @@ class Charges:
 
     def saved(self, machine: Avoidable) -> int:
         """The expected bill of a machine that is not bought."""
-        return machine.offer.price * self._billing.billed_seconds(self.held_s(machine))
+        return machine.offer.price * self._billing.seconds(self._now, self.held_s(machine))
 
     def held_s(self, machine: Avoidable) -> float:
         """From its order until the last of its pods has ended."""
@@ -124,10 +124,10 @@ class Charges:
         node, asked = self._sim.table.nodes[room.row], room.pod.requests
         price = nanos_paid(node, self._claims.get(node.claim or ""), self._policy)
         if price:
-            return price * _share(asked, node.allocatable)
+            return price * dominant_share(asked, node.allocatable)
         flavours = self._policy.catalogue.flavours
         holding = [each for each in flavours if asked.fits_in(each.allocatable)]
-        rates = (each.nanos_per_hour * _share(asked, each.allocatable) for each in holding)
+        rates = (each.nanos_per_hour * dominant_share(asked, each.allocatable) for each in holding)
         dearest = max((each.nanos_per_hour for each in flavours), default=0)
         return min(rates, default=Fraction(dearest))
 
@@ -144,12 +144,6 @@ class Charges:
     def _turns(self, way: Way) -> int:
         twins = sum(move.method.makes_twin for move, _ in way.moves)
         return max(1, -(-twins // self._policy.migration.at_once))
-
-
-def _share(asked: Resources, offered: Resources) -> Fraction:
-    """Of cpu or memory, the greater."""
-    amounts = ((asked.cpu_m, offered.cpu_m), (asked.memory_bytes, offered.memory_bytes))
-    return max(Fraction(some, max(1, all_of_it)) for some, all_of_it in amounts)
 
 
 def hold_s(cls: PodClass) -> float:

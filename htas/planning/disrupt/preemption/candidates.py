@@ -88,13 +88,17 @@ class Residents:
         """Pods on their way out."""
         return (each for each in self._ending.get(row, ()) if self._is_there[each.number])
 
-    def victims(self, row: int, priority: int) -> list[Resident]:
+    def of(self, row: int, uids: Set[str]) -> list[Resident]:
+        """Some pods of a row."""
+        return [each for each in self._rows.get(row, ()) if each.pod.uid in uids]
+
+    def victims(self, row: int, priority: float) -> list[Resident]:
         """Pods of a row that may be preempted for work of a priority, the most important first."""
         lower = [e for e in self._rows.get(row, ()) if e.pod.priority < priority and self._is_there[e.number]]
         may_leave = [each for each in lower if self.terms(each).allow(each.pod, priority)]
         return sorted(may_leave, key=lambda each: by_importance(each.pod, self._now))
 
-    def protected(self, rows: Iterable[int], priority: int) -> str | None:
+    def protected(self, rows: Iterable[int], priority: float) -> str | None:
         """Why the first pod of lower priority that may not be preempted may not."""
         for row in rows:
             for each in sorted(self._rows.get(row, ()), key=lambda each: each.pod.key):
@@ -138,13 +142,13 @@ class Residents:
             return False
         return self.terms(resident).allowed_for is not AllowedFor.NOBODY
 
-    def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
-        """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
+    def promising(self, cls: PodClass, open_rows: Bools, priority: float) -> list[int]:
+        """Rows that could hold a pod, by arithmetic, if all pods of a lower `priority` left that may leave at all.
 
         In the order of the priority up to which one would have to evict: there are the fewest and least important
         victims, so that a few hundred nodes need a closer look where there are thousands.
         """
-        lower = self._is_there & self._could_leave() & (self._priority < cls.priority)
+        lower = self._is_there & self._could_leave() & (self._priority < priority)
         room = self._sim.table.free[:, : len(self._sim.table)].T.copy()
         for nominee in self._sim.nominees:
             if nominee.pod.priority < cls.priority:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -65,7 +66,16 @@ class Preemptor:
     What it decides stays in the simulation: the room kept for whom the victims leave.
     """
 
-    def __init__(self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+    def __init__(
+        self,
+        simulated: SimulatedCluster,
+        snapshot: ClusterSnapshot,
+        policy: Policy,
+        now: float,
+        below: float = math.inf,
+    ) -> None:
+        """`below`: only pods of lower priority than that are victims, and no nominated pod gives way."""
+        self._below = below
         self._opening = simulated
         self._sim = simulated.sim
         self._now = now
@@ -110,6 +120,16 @@ class Preemptor:
         self._carry_out(pod, cls, chosen)
         return chosen
 
+    def go_on_from(self, decided: Iterable[PreemptionCandidate]) -> None:
+        """Count victims as leaving that were chosen before; the simulation keeps the room already."""
+        for chosen in decided:
+            self._leaving(chosen)
+            self._spend(chosen.victims)
+
+    def _bar(self, cls: PodClass) -> float:
+        """Pods of lower priority than this may be victims."""
+        return min(cls.priority, self._below)
+
     @contextmanager
     def victims_gone(self) -> Iterator[None]:
         """Victims are gone meanwhile, as whoever preempts sees it; else they are present, as they are until they have
@@ -152,7 +172,7 @@ class Preemptor:
         """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
         known = self._shortlists.get(id(cls))
         if known is None:
-            rows = self._residents.promising(cls, self._resolvable(cls))
+            rows = self._residents.promising(cls, self._resolvable(cls), self._bar(cls))
             self.looks_left -= LEAST_LOOKS
             best_half = self._may_look // 2
             if len(rows) > self._may_look:
@@ -180,7 +200,7 @@ class Preemptor:
 
     def _candidate(self, cls: PodClass, row: int) -> PreemptionCandidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
-        sim, potential = self._sim, self._residents.victims(row, cls.priority)
+        sim, potential = self._sim, self._residents.victims(row, self._bar(cls))
         with sim.fork():
             lesser = self._take_off_nominees(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
@@ -211,7 +231,8 @@ class Preemptor:
     def _take_off_nominees(self, row: int, priority: int) -> list[KeptRoom]:
         """Promise a row no more to pods below a priority; returns them."""
         sim = self._sim
-        lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
+        nominees = sim.nominees if self._below == math.inf else ()
+        lesser = [each for each in nominees if each.row == row and each.pod.priority < priority]
         sim.drop_room(*lesser)
         return lesser
 
@@ -243,19 +264,22 @@ class Preemptor:
     # Deciding.
 
     def _carry_out(self, pod: Pod, cls: PodClass, chosen: PreemptionCandidate) -> None:
-        row, sim = chosen.row, self._sim
-        leaving = {victim.uid for victim in chosen.victims}
-        victims = [each for each in self._residents.victims(row, cls.priority) if each.pod.uid in leaving]
-        ending = list(self._residents.ending(row))
-        for resident in (*victims, *ending):
-            sim.unplace(resident.cls, row)
-            self._gone.append((resident, row))
-        self._residents.leave((*victims, *ending))
+        row = chosen.row
+        for resident in self._leaving(chosen):
+            self._sim.unplace(resident.cls, row)
         self._keep_room(KeptRoom(pod, cls, row, HoldReason.NOMINATED))
         touched = self._spend(chosen.victims)
         for known in self._shortlists.values():
             known.is_used = True
             self._look_again(known, row, touched)
+
+    def _leaving(self, chosen: PreemptionCandidate) -> list[Resident]:
+        """Note that a candidate's victims leave, and what ends beside them: nobody else can have their room."""
+        leaving = self._residents.of(chosen.row, {victim.uid for victim in chosen.victims})
+        leaving += self._residents.ending(chosen.row)
+        self._gone += [(resident, chosen.row) for resident in leaving]
+        self._residents.leave(leaving)
+        return leaving
 
     def _keep_room(self, nominee: KeptRoom) -> None:
         """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
@@ -299,7 +323,7 @@ class Preemptor:
         reasons = [(nodes - len(rows), "Preemption is not helpful for scheduling")]
         reasons.append((len(rows), "No preemption victims found for incoming pod"))
         told = ", ".join(f"{count} {reason}" for count, reason in reasons if count > 0)
-        why = self._residents.protected(rows[:LEAST_CANDIDATES], cls.priority)
+        why = self._residents.protected(rows[:LEAST_CANDIDATES], self._bar(cls))
         return f"preemption: 0/{nodes} nodes are available: {told}." + (f" For one: {why}." if why else "")
 
 

@@ -163,6 +163,14 @@ def test_claims_are_named_once_and_those_of_ephemeral_volumes_after_pod_and_volu
     assert constraints_of(volumes=volumes).claims == ("data", "p-scratch")
 
 
+def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
+    volumes = [
+        {"name": "a", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    ]
+    assert constraints_of(meta={"uid": "u-1"}, volumes=volumes).own_claims == (("p-scratch", "u-1"),)
+
+
 ODD_TERM = [{"matchExpressions": [{"key": "k", "operator": "Near", "values": []}]}]
 ODD_SELECTOR = {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["1"]}]}
 

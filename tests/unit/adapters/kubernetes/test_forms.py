@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from htas.adapters.kubernetes.dump import DumpError, read_dump
 from htas.adapters.kubernetes.dump_view import ViewBuilder
 from tests.unit.adapters.kubernetes.manifests import asking, manifest, node, pod, problems_of, view_of
+from tests.unit.config.test_hostile_files import MERGES, SEQUENCES
 
 OBJECTS = [
     *(node(f"n{i}", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}, allocatable={"cpu": i}) for i in range(3)),
@@ -152,7 +153,13 @@ def test_a_text_that_is_not_utf_8_is_told_of_its_object() -> None:
         pytest.param(b"kind: [", "d:2:1: malformed YAML: ", id="YAML cut off"),
         pytest.param(b"a: b\nc: \x01", "d:2:4: malformed YAML: control characters are not allowed", id="a control character"),
         pytest.param(b"a: !thing 1", "d:1:4: malformed YAML: could not determine a constructor", id="a tag of another world"),
-        pytest.param(b"a: &x [*x]", "d: nested too deeply", id="YAML that contains itself"),
+        pytest.param(b"a: &x [*x]", "d:1: comes to more than 200,000 values", id="YAML that contains itself"),
+        pytest.param(SEQUENCES.encode(), "d:7: comes to more than 200,000 values once its aliases are written out; write fewer aliases. Write the dump with: kubectl get", id="YAML aliases of aliases"),
+        pytest.param(MERGES.encode(), "d:6: comes to more than 200,000 values", id="YAML merges of merges"),
+        pytest.param(b"---\n".join([b"a: &a [x, x, x, x, x, x, x, x, x, x]\nb: [" + b"*a, " * 1000 + b"]\n"] * 30), "d:56: comes to more than 200,000 values", id="aliases of many documents together"),
+        pytest.param(b"a: &a " + b"x" * 2**20 + b"\nb: [" + b"*a, " * 100 + b"]", "d:2: comes to more than 64 MiB", id="a long text that is repeated"),
+        pytest.param(b"a: " + b"[" * 200_000, "d:1: is nested too deeply: more than 100 levels", id="YAML in brackets without end"),
+        pytest.param(b"a:\n " + b"- " * 200_000, "d:2: is nested too deeply", id="YAML in dashes without end"),
         pytest.param(b"{kind: Pod}", "d:1:2: malformed JSON: ", id="YAML in braces is taken for JSON"),
         pytest.param(b"kind: Pod\n---\ntrue: 1", "d: document 2 is no Kubernetes object: ", id="a key that is no text"),
         pytest.param(b"a: b\n---\nc: " + b"9" * 5000, "d: document 2 is no Kubernetes object: ", id="a number of 5,000 digits"),

@@ -307,7 +307,8 @@ def test_a_priority_class_that_is_not_there_is_told() -> None:
 )  # fmt: skip
 def test_local_storage(volume: Manifest, exempt: str, want: bool) -> None:
     meta = {"annotations": {SAFE_LOCAL_VOLUMES: exempt}}
-    assert read_pod(pod(meta=meta, volumes=[{"name": "v", **volume}])).has_local_storage is want
+    found = read_pod(pod(meta=meta, volumes=[{"name": "v", **volume}]))
+    assert (found.has_local_storage, found.local_volumes) == (want, ("v",) if want else ())
 
 
 def test_only_promises_about_disruption_are_kept_of_annotations() -> None:

@@ -124,6 +124,7 @@ class SmallCloud:
             ("GET", r"/servers/([^/]+)", self._show),
             ("DELETE", r"/servers/([^/]+)", self._delete),
             ("POST", r"/servers", self._create),
+            ("POST", r"/servers/([^/]+)/metadata", self._set_metadata),
             ("GET", r"/flavors/detail", self._flavours),
             ("GET", r"/limits", self._limits),
             ("GET", r"/images", lambda h, q, b: self._named(h, "images", self.images, q)),
@@ -225,6 +226,12 @@ class SmallCloud:
             handler.connection.close()
             return
         self._send(handler, 202, {"server": {"id": server_id, "adminPass": "not-to-be-told"}})
+
+    def _set_metadata(self, handler: BaseHTTPRequestHandler, query: Json, body: Json, server_id: str) -> None:
+        if server_id not in self.servers:
+            return self._send(handler, 404, {"itemNotFound": {"message": "Instance could not be found."}})
+        self.servers[server_id]["metadata"] |= body["metadata"]
+        return self._send(handler, 200, {"metadata": self.servers[server_id]["metadata"]})
 
     def _delete(self, handler: BaseHTTPRequestHandler, query: Json, body: Json, server_id: str) -> None:
         if server_id not in self.servers:

@@ -237,6 +237,19 @@ def test_a_machine_that_is_gone_is_gone(cloud: SmallCloud, bought: OpenStackProv
     assert bought.instances() == ()
 
 
+def test_a_server_that_is_adopted_is_ours_from_then_on(cloud: SmallCloud, bought: OpenStackProvider) -> None:
+    theirs = cloud.add_server("theirs", cluster="old", claim="x", group="any", owner="somebody")
+    bought.look()
+    bought.adopt(theirs, "test", "x", "batch")
+    said = {"cluster": "test", "claim": "x", "group": "batch", "owner": "somebody"}
+    assert cloud.servers[theirs]["metadata"] == {f"htas.{key}": text for key, text in said.items()}
+    (found,) = bought.instances()
+    assert (found.cluster, found.claim, found.group) == ("test", "x", "batch"), "before the next look already"
+    bought.delete(theirs)
+    with pytest.raises(NotFoundError):
+        bought.adopt("id-gone", "test", "x", "batch")
+
+
 def test_a_server_of_another_cluster_is_not_deleted_whoever_asks(cloud: SmallCloud, bought: OpenStackProvider) -> None:
     theirs = cloud.add_server("theirs", cluster="another", claim="x", group="any")
     nobodys = cloud.add_server("nobodys")

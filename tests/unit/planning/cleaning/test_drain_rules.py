@@ -55,6 +55,19 @@ SMALL_SET = Owner("ReplicaSet", "web", replicas=1)
 COVERED = {"labels": {"app": "x"}}
 
 
+def test_local_storage_names_the_volumes_and_the_remedy() -> None:
+    """Istio's sidecar brings two; eight are named but for the last two."""
+    pod = job(name="rev", has_local_storage=True, local_volumes=("istio-data", "workload-socket"))
+    assert says(pod).message == (
+        "default/rev keeps data on its node (hostPath or emptyDir) in volumes istio-data, workload-socket; where that may "
+        'be lost, annotate the pod cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes: "istio-data,workload-socket"'
+    )
+    many = job(name="rev", has_local_storage=True, local_volumes=tuple(f"v{i}" for i in range(8)))
+    told = says(many).message
+    assert "in volumes v0, v1, v2, v3, v4, v5 and 2 more;" in told
+    assert told.endswith('"v0,v1,v2,v3,v4,v5" and the others')
+
+
 @pytest.mark.parametrize(
     "pod",
     [

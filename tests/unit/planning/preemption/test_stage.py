@@ -16,7 +16,7 @@ from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.snapshot import OptimizerState
-from htas.planning.disrupt.fallback import MOST_AT_ONCE
+from htas.planning.disrupt.at_once import MOST_AT_ONCE
 from htas.planning.disrupt.preemption import preemptor
 from htas.planning.disrupt.search_request import PROVEN, circumstances
 from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot

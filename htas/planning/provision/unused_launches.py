@@ -1,0 +1,255 @@
+"""Launches that none of their pods came to use, whatever the cause.
+
+A machine may fail, vanish, never be initialized, come with less than its flavour promises, refuse the pods, or be
+deleted empty since their scheduler declines them. Each time everything speaks for the next machine. So each launch is
+followed from the plan that made it: it is used once a pod that it was for, or another of the same owner, has started on
+its node. It is unused when its machine is gone before that, or when the node refuses those pods though nothing else
+runs there. What follows is in `launch_limits.py`.
+
+A node that others have filled was no wasted launch: it would have taken the pods. It is followed no further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunches
+from htas.model.pods import Pod
+from htas.planning.cluster.classes import Bools
+from htas.planning.cluster.owners import Owners
+from htas.planning.cluster.simulation import Placements
+from htas.planning.place.context import PlanContext
+
+HOUR_S = 3600.0
+SETTLES_S = 60.0
+"""So long after it is Ready a node may yet lose a taint: a network agent's takes some 20 s, a GPU driver's longer."""
+_ENDED = frozenset({ClaimState.FAILED, ClaimState.RELEASED})
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchesSoFar:
+    """What became of earlier launches by this plan."""
+
+    record: Launches = field(default_factory=Launches)
+    settling: Mapping[str, str] = field(default_factory=dict)
+    """By owner a node that has just come for it and does not admit its pods yet."""
+    left_behind: Mapping[str, frozenset[float]] = field(default_factory=dict)
+    """By owner when machines were launched for pods that are gone, and that its other pods have no room on."""
+
+
+def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoFar:
+    """What became of earlier launches, by the placements of this plan on what is there and coming."""
+    before = context.snapshot.memory.launches
+    coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
+    if not (coming or before.open or before.unused or before.tries or before.used):
+        return LaunchesSoFar()
+    known = dict(before.open)
+    for claim in coming:  # launched by a daemon that ended before it could remember
+        if claim.id not in known and claim.ready_at is None:
+            known[claim.id] = OpenLaunch(claim.created_at, claim.flavour, dict.fromkeys(claim.launched_for, ()))
+    followed = _Followed(context, placements)
+    for claim_id, launch in known.items():
+        followed.follow(claim_id, launch)
+    return followed.result()
+
+
+def with_launched(
+    record: Launches, launched: Iterable[tuple[str, str, Sequence[Pod]]], context: PlanContext
+) -> Launches:
+    """The record with what is launched now: claims, each with its flavour and its pods."""
+    owners, now = Owners(context.policy), context.now
+    new: dict[str, OpenLaunch] = {}
+    for claim, flavour, pods in launched:
+        if pods:
+            by_owner: dict[str, list[str]] = {}
+            for pod in pods:
+                by_owner.setdefault(owners.of(pod), []).append(pod.uid)
+            new[claim] = OpenLaunch(now, flavour, {owner: tuple(uids) for owner, uids in sorted(by_owner.items())})
+    return msgspec.structs.replace(record, open={**record.open, **new}) if new else record
+
+
+def pod_of_owner(owner: str, uid: str) -> str:
+    """The key of a pod in `Launches.tries`: what became of its launches says nothing once its group is mended."""
+    return f"{uid} {owner}"
+
+
+class _Followed:
+    """Follows launches through one plan."""
+
+    def __init__(self, context: PlanContext, placements: Placements) -> None:
+        self._context = context
+        self._placements = placements
+        self._owners = Owners(context.policy)
+        self._before = context.snapshot.memory.launches
+        self._open: dict[str, OpenLaunch] = {}
+        self._unused = dict(self._before.unused)
+        self._used = dict(self._before.used)
+        self._tries = dict(self._before.tries)
+        self._settling: dict[str, str] = {}
+        self._left_behind: dict[str, set[float]] = {}
+        self._holding: dict[int, Bools] = {}
+
+    @cached_property
+    def _claims(self) -> Mapping[str, NodeClaim]:
+        return {claim.id: claim for claim in self._context.snapshot.claims}
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        """Rows by claim, of nodes that are there and of machines that are coming."""
+        nodes = enumerate(self._context.simulated.sim.table.nodes)
+        return {node.claim: row for row, node in nodes if node.claim is not None}
+
+    @cached_property
+    def _pods(self) -> Mapping[str, Pod]:
+        """By uid."""
+        return {pod.uid: pod for pod in self._context.snapshot.cluster.pods}
+
+    @cached_property
+    def _placed(self) -> frozenset[str]:
+        """Pods (uids) that this plan places somewhere."""
+        return frozenset(pod.uid for pods in self._placements.values() for pod in pods)
+
+    @cached_property
+    def _without_room(self) -> Mapping[str, Pod]:
+        """By owner the first by name of its pods that this plan places nowhere."""
+        without: dict[str, Pod] = {}
+        for pod in sorted(self._context.simulated.waiting, key=lambda pod: pod.key):
+            if pod.uid not in self._placed:
+                without.setdefault(self._owners.of(pod), pod)
+        return without
+
+    def follow(self, claim_id: str, launch: OpenLaunch) -> None:
+        """Take one launch further."""
+        claim = self._claims.get(claim_id)
+        launch = msgspec.structs.replace(
+            launch,
+            at=min(launch.at, self._context.now),
+            is_made=launch.is_made or (claim is not None and claim.instance is not None),
+        )
+        owners = self._not_served(claim_id, claim, launch)
+        if claim is None or claim.state in _ENDED:
+            if launch.is_made:  # what the cloud refused was no launch
+                why = claim.message if claim is not None and claim.message else "its machine was deleted unused"
+                for owner, uids in owners.items():
+                    self._note_unused(owner, uids, launch, why)
+            return
+        row = self._rows.get(claim_id)
+        if row is not None and claim.state is ClaimState.READY:
+            owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, claim, row)}
+        if owners or claim.is_coming:
+            self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
+            self._note_left_behind(owners, launch, row)
+
+    def _not_served(self, claim_id: str, claim: NodeClaim | None, launch: OpenLaunch) -> dict[str, tuple[str, ...]]:
+        """The owners and pods of a launch that do not run yet; where an owner's pod runs on its node, it is used."""
+        row = self._rows.get(claim_id) if claim is not None else None
+        here = self._context.simulated.running.get(row, ()) if row is not None else ()
+        users = {self._owners.of(pod) for pod in here if pod.started_at is not None and pod.is_work}
+        left: dict[str, tuple[str, ...]] = {}
+        for owner, uids in launch.owners.items():
+            if owner in users:
+                self._note_used(owner, launch)
+                continue
+            still = tuple(uid for uid in uids if not self._runs(uid))
+            if still or not uids:
+                left[owner] = still
+        return left
+
+    def _runs(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is not None and pod.started_at is not None
+
+    def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, claim: NodeClaim, row: int) -> bool:
+        """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or others use it
+        that came first."""
+        simulated, pod = self._context.simulated, self._without_room.get(owner)
+        node, is_in_use = simulated.sim.table.nodes[row], self._is_in_use(row)
+        if pod is None:
+            return is_in_use and self._context.now - launch.at > HOUR_S
+        if not simulated.sim.table.is_open[row] or not node.takes_pods:
+            return False
+        cls = simulated.book.class_of(pod)
+        if self._could_hold(pod, row) and (is_in_use or self._placements.get(row)):
+            return is_in_use
+        if simulated.sim.fits(cls, row):
+            return False
+        if self._context.now - (claim.ready_at or claim.since) < SETTLES_S:
+            self._settling[owner] = node.name
+            return False
+        why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
+        self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
+        return True
+
+    def _could_hold(self, pod: Pod, row: int) -> bool:
+        cls = self._context.simulated.book.class_of(pod)
+        if id(cls) not in self._holding:
+            self._holding[id(cls)] = self._context.simulated.sim.could_hold(cls)
+        return bool(self._holding[id(cls)][row])
+
+    def _is_in_use(self, row: int) -> bool:
+        return any(pod.is_work for pod in self._context.simulated.running.get(row, ()))
+
+    def _note_left_behind(self, owners: Mapping[str, tuple[str, ...]], launch: OpenLaunch, row: int | None) -> None:
+        """Note launches whose pods are all gone and that no pod of their owner has room on."""
+        gone = [owner for owner, uids in owners.items() if not any(uid in self._pods for uid in uids)]
+        if not gone:
+            return
+        here = {self._owners.of(pod) for pod in (self._placements.get(row, ()) if row is not None else ())}
+        for owner in gone:
+            if owner not in here:
+                self._left_behind.setdefault(owner, set()).add(launch.at)
+
+    def _note_used(self, owner: str, launch: OpenLaunch) -> None:
+        """What was launched before or with it is forgiven, and its flavour's pause is over."""
+        self._used[owner] = max(launch.at, self._used.get(owner, launch.at))
+        known = self._unused.pop(owner, None)
+        if known is None:
+            return
+        launched_at = tuple(at for at in known.launched_at if at > launch.at)
+        flavours = {name: pause for name, pause in known.flavours.items() if name != launch.flavour}
+        if launched_at or flavours:
+            self._unused[owner] = msgspec.structs.replace(known, launched_at=launched_at, flavours=flavours)
+
+    def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> None:
+        for uid in uids:
+            key = pod_of_owner(owner, uid)
+            self._tries[key] = (*self._tries.get(key, ()), launch.at)
+        if launch.at <= self._used.get(owner, -math.inf):
+            return  # others of the owner use what was launched with it: it counts for its own pods alone
+        now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
+        pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
+        is_another = launch.at not in known.launched_at  # machines of one plan are one try
+        flavours = {**known.flavours, launch.flavour: FlavourPause(pause.times + is_another, now)}
+        launched_at = tuple(sorted({*known.launched_at, launch.at}))
+        self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
+
+    def result(self) -> LaunchesSoFar:
+        """The record, without what is older than an hour."""
+        since = self._context.now - HOUR_S
+        unused = {
+            owner: msgspec.structs.replace(each, launched_at=tuple(at for at in each.launched_at if at > since))
+            for owner, each in self._unused.items()
+            if each.at > since - HOUR_S  # its flavours may pause for longer than it counts
+        }
+        tries = {
+            key: kept
+            for key, each in self._tries.items()
+            if (kept := tuple(at for at in each if at > since)) and not self._runs(key.partition(" ")[0])
+        }
+        left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
+        record = Launches(self._open, unused, self._still_of_use(), tries, self._before.declined)
+        return LaunchesSoFar(record, self._settling, left_behind)
+
+    def _still_of_use(self) -> dict[str, float]:
+        """When the newest used launch of an owner was made, for owners that an older launch is open for."""
+        first: dict[str, float] = {}
+        for launch in self._open.values() if self._used else ():
+            for owner in launch.owners:
+                first[owner] = min(launch.at, first.get(owner, launch.at))
+        return {owner: at for owner, at in self._used.items() if first.get(owner, math.inf) <= at}

@@ -1,0 +1,197 @@
+"""How often machines are launched for the same pods, and what is remembered of launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.constraints import Constraints, Toleration
+from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunches
+from htas.model.plan import Plan
+from htas.model.pods import Owner, Pod
+from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.owners import Owners
+from htas.planning.planner import plan
+from tests.builders import NOW, constrained, make_flavour, make_pod, make_policy, owned_node, running
+
+CHEAP, DEAR = make_flavour("cheap", "4", "8Gi", "0.10"), make_flavour("dear", "4", "8Gi", "0.20")
+NO_LAUNCHES = Launches()
+POLICY = make_policy(flavours=[CHEAP, DEAR])
+
+
+def web(name: str = "web-1", **overrides: Any) -> Pod:
+    return make_pod(name, "3", "4Gi", **{"owner": Owner("ReplicaSet", "web", "web-uid"), **overrides})
+
+
+def mark(pod: Pod, policy: Policy = POLICY) -> str:
+    return Owners(policy).of(pod)
+
+
+def planned(*pods: Pod, launches: Launches = NO_LAUNCHES, policy: Policy = POLICY, **snapshot: Any) -> Plan:
+    view = ClusterView(nodes=snapshot.pop("nodes", ()), pods=pods)
+    return plan(ClusterSnapshot(NOW, view, memory=Memory(launches=launches), **snapshot), policy, NOW)
+
+
+def claim(state: ClaimState, **fields: Any) -> NodeClaim:
+    return NodeClaim("c", "any", "cheap", state, NOW - 100, NOW - 100, instance="vm", **fields)
+
+
+def unused(*ages_s: float, flavours: dict[str, FlavourPause] | None = None) -> UnusedLaunches:
+    return UnusedLaunches(tuple(NOW - age for age in ages_s), flavours or {}, "cheap: it vanished", NOW - 60)
+
+
+# The delay that a pod asks for.
+
+
+@pytest.mark.parametrize(("age_s", "launched"), [(299.0, False), (300.0, True)])
+def test_no_machine_is_launched_for_a_pod_younger_than_its_delay(age_s: float, launched: bool) -> None:
+    made = planned(web(created_at=NOW - age_s, launch_delay_s=300.0))
+    assert bool(made.launch) == launched
+    assert [item.reason for item in made.unplaced] == ([] if launched else [Unplaced.SCALE_UP_DELAYED])
+
+
+def test_a_delayed_pod_is_placed_where_there_is_room() -> None:
+    made = planned(web(created_at=NOW, launch_delay_s=300.0), nodes=(owned_node("n", flavour="cheap"),))
+    assert [(bind.pod, bind.node) for bind in made.bind] == [("default/web-1", "n")]
+
+
+# What became of launches.
+
+
+def test_a_launch_is_remembered_by_owner_and_pod() -> None:
+    made = planned(web())
+    [launch] = made.launch
+    assert made.memory.launches.open == {launch.claim: OpenLaunch(NOW, "cheap", {mark(web()): ("web-1",)})}
+    assert made.memory.launches.owners_of(launch.claim) == (mark(web()),)
+
+
+OPEN = Launches(open={"c": OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-1",)}, is_made=True)})
+
+
+@pytest.mark.parametrize("claims", [(), (claim(ClaimState.FAILED),)], ids=["gone", "failed"])
+def test_a_machine_that_ends_before_its_pod_ran_was_unused(claims: tuple[NodeClaim, ...]) -> None:
+    record = planned(web(), launches=OPEN, claims=claims).memory.launches
+    assert record.unused[mark(web())].launched_at == (NOW - 100,)
+    assert record.unused[mark(web())].flavours == {"cheap": FlavourPause(1, NOW)}
+
+
+def test_what_the_cloud_refused_was_no_launch() -> None:
+    refused = Launches(open={"c": OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-1",)})})
+    assert planned(web(), launches=refused).memory.launches.unused == {}
+
+
+def test_a_launch_is_used_once_another_pod_of_the_owner_runs_there() -> None:
+    node = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
+    known = msgspec.structs.replace(OPEN, unused={mark(web()): unused(200)})
+    ready = claim(ClaimState.READY, node="c")
+    made = planned(web(), running(web("web-2"), "c"), launches=known, nodes=(node,), claims=(ready,))
+    assert made.memory.launches.unused == {}
+    assert set(made.memory.launches.open) == {launch.claim for launch in made.launch}
+
+
+def test_a_daemon_that_ended_before_it_could_remember_left_the_owners_in_the_journal() -> None:
+    coming = claim(ClaimState.REQUESTED, launched_for=(mark(web()),))
+    record = planned(web(), claims=(coming,)).memory.launches
+    assert record.open == {"c": OpenLaunch(NOW - 100, "cheap", {mark(web()): ()}, is_made=True)}
+    assert planned(web(), launches=record).memory.launches.unused[mark(web())].launched_at == (NOW - 100,)
+
+
+def test_a_machine_that_fails_among_others_that_are_used_counts_for_its_own_pods_alone() -> None:
+    """Of hundreds launched together some always fail, and the owner's next pods are launched for all the same."""
+    node = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
+    other = OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-2",)}, is_made=True)
+    first = Launches(open={**OPEN.open, "d": other})
+    ready, coming = claim(ClaimState.READY, node="c"), claim(ClaimState.REQUESTED)
+    coming = msgspec.structs.replace(coming, id="d", instance="vm-d")
+    web_1, web_2 = running(web("web-1"), "c"), web("web-2")
+    record = planned(web_1, web_2, launches=first, nodes=(node,), claims=(ready, coming)).memory.launches
+    assert record.used == {mark(web()): NOW - 100}
+    record = planned(web_1, web_2, launches=record, nodes=(node,), claims=(ready,)).memory.launches
+    assert (record.unused, record.used) == ({}, {})
+    assert record.tries == {f"web-2 {mark(web())}": (NOW - 100,)}
+
+
+# What follows.
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "reasons"),
+    [
+        pytest.param((600, 300, 100), [Unplaced.TOO_MANY_LAUNCHES], id="three within an hour"),
+        pytest.param((600, 300), [], id="two"),
+        pytest.param((3700, 300, 100), [], id="one of three is older"),
+    ],
+)
+def test_pods_of_an_owner_have_three_machines_launched_within_an_hour(
+    ages_s: tuple[float, ...], reasons: list[Unplaced]
+) -> None:
+    made = planned(web("web-9"), launches=Launches(unused={mark(web()): unused(*ages_s)}))
+    assert [item.reason for item in made.unplaced] == reasons
+    assert bool(made.launch) == (not reasons)
+
+
+def test_a_paused_flavour_gives_way_to_another() -> None:
+    paused = Launches(unused={mark(web()): unused(100, flavours={"cheap": FlavourPause(1, NOW - 10)})})
+    made = planned(web(), web("api-1", owner=Owner("ReplicaSet", "api")), launches=paused)
+    assert {launch.pods: launch.flavour for launch in made.launch} == {
+        ("default/web-1",): "dear",
+        ("default/api-1",): "cheap",
+    }
+
+
+@pytest.mark.parametrize(
+    ("times", "ago_s", "is_paused"),
+    [(1, 19, True), (1, 20, False), (2, 39, True), (2, 40, False), (20, 1799, True), (20, 1800, False)],
+)
+def test_a_pause_doubles_from_backoff_initial_to_backoff_max(times: int, ago_s: float, is_paused: bool) -> None:
+    only = make_policy(flavours=[CHEAP])
+    known = unused(100, flavours={"cheap": FlavourPause(times, NOW - ago_s)})
+    made = planned(web(), launches=Launches(unused={mark(web(), only): known}), policy=only)
+    assert [item.reason for item in made.unplaced] == ([Unplaced.BACKING_OFF] if is_paused else [])
+
+
+def test_where_every_flavour_pauses_the_pod_is_told_the_cause() -> None:
+    only = make_policy(flavours=[CHEAP])
+    known = unused(100, flavours={"cheap": FlavourPause(1, NOW)})
+    [item] = planned(web(), launches=Launches(unused={mark(web(), only): known}), policy=only).unplaced
+    assert item.message.startswith("a machine launched for it was not used (cheap: it vanished); cheap again from ")
+
+
+# Whose pods are alike.
+
+STATED = Toleration("k", "Equal", "v")
+LEFT_OUT = msgspec.json.decode(b'{"key": "k", "value": "v"}', type=Toleration)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        pytest.param(
+            constrained(tolerations=(STATED,)), constrained(tolerations=(LEFT_OUT,)), True, id="Equal is the default"
+        ),
+        pytest.param(
+            constrained(tolerations=(STATED,)),
+            msgspec.json.decode(msgspec.json.encode(constrained(tolerations=(STATED,))), type=Constraints),
+            True,
+            id="written down and read again",
+        ),
+        pytest.param(constrained(claims=("data-1",)), constrained(claims=("data-2",)), True, id="claims of their own"),
+        pytest.param(constrained(), constrained(node_selector=(("disk", "ssd"),)), False, id="another selector"),
+    ],
+)
+def test_marks_of_owners_are_made_of_values(one: Constraints, other: Constraints, alike: bool) -> None:
+    assert (mark(web("a", constraints=one)) == mark(web("b", constraints=other))) == alike
+
+
+def test_pods_that_ask_for_more_are_other_pods() -> None:
+    assert mark(web()) != mark(msgspec.structs.replace(web(), requests=CHEAP.capacity))
+
+
+def test_jobs_of_a_cron_job_are_of_one_owner() -> None:
+    first, second = (web(f"b-{i}", owner=Owner("Job", f"b-{i}"), template="CronJob/b") for i in (1, 2))
+    assert mark(first) == mark(second)
