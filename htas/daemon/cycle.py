@@ -12,6 +12,7 @@ from time import perf_counter
 import msgspec
 import structlog
 
+from htas.daemon.failed_searches import FailedSearches
 from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
 from htas.execution.approvals import Approvals
@@ -141,6 +142,7 @@ class Daemon:
             self._draining,
             self._rearranging,
         )
+        self._failed_searches = FailedSearches()
         self._announcing = EventRecorder(ports.announcer, policy)
         self.approvals = Approvals(policy.approval, ports.clock.now)
         self._memory = Memory()
@@ -234,7 +236,8 @@ class Daemon:
         executed = self._executor.execute(allowed, snapshot)
         self.approvals.settle(executed)
         self.searching.ended(executed, snapshot)
-        outcomes = (*repairs, *taken_up, *said, *executed, *self.searching.ask(decided, snapshot))
+        asked = self.searching.ask(decided, snapshot)
+        outcomes = (*repairs, *taken_up, *said, *executed, *asked, *self._failed_searches.note(decided))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
         books = self.bookkeeper
         result = CycleResult(

@@ -383,6 +383,8 @@ class OutcomeReason(StrEnum):
     """Of a machine: its start-up taints did not go, or its devices did not come, within `timeouts.initialization`."""
     CLAIM_GONE = "ClaimGone"
     """Of a drain: its machine is released, failed, or not ours any more."""
+    SEARCH_FAILED = "SearchFailed"
+    """An optional search raised an exception: the plan was made without it."""
     PODS_RUN = "PodsRun"
     """Of a machine that was to be deleted: pods run on its node, and nothing has drained it."""
     RELABELLED = "Relabelled"

@@ -45,7 +45,7 @@ def write_plan(
     steps: RearrangementSteps,
 ) -> Plan:
     """The plan that the stages came to."""
-    simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
+    snapshot, preemptions = context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     costs = DeletionCosts(snapshot, context.policy)
     promised = _promised(context, bought, placements)
@@ -58,7 +58,7 @@ def write_plan(
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
+        cost=cost_of(context, launch, proposals, placements),
         bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
         nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
         launch=launch,
@@ -78,6 +78,7 @@ def write_plan(
             states_costs=tuple(sorted(costs.stating)),
             launches=_launches(context, scheduled, filled, given),
         ),
+        failures=tuple(context.searches.failures),
     )
 
 
