@@ -12,10 +12,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.disruptions import Disruption
-from htas.model.flavours import Flavour
+from htas.model.flavours import Flavour, Learned
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
@@ -23,7 +23,6 @@ from htas.model.nodes import Node
 from htas.model.notices import Notice
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
-from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 
 Queued = TypeVar("Queued", bound=Disruption)
@@ -197,6 +196,14 @@ class ProviderPort(Protocol):
         """What would still be granted."""
         ...
 
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        """What the cloud's own books say of machines that it charged for within a window; None: it does not tell.
+
+        Each is told in whole, those that are gone included; a resized machine may come in several parts. Others'
+        machines are among them. Raises TransientError, or PermanentError where HTAS may not ask.
+        """
+        ...
+
     def changes(self) -> int:
         """A number that grows whenever a machine fails or goes unasked: the trigger of an early cycle."""
         ...
@@ -342,11 +349,11 @@ class StorePort(Protocol):
         """
         ...
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         """What each flavour was seen to offer."""
         ...
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None: ...
+    def put_learned(self, flavour: str, allocatable: Learned) -> None: ...
 
     def add_profile(self, rows: Iterable[ProfileRow]) -> None: ...
 

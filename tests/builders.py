@@ -8,7 +8,7 @@ from typing import Any
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Billing, Catalogue, Flavour, Learned
 from htas.model.money import parse_price
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import (
@@ -106,6 +106,11 @@ def ready_claim(node: Node, since_s: float = 3600.0) -> NodeClaim:
         instance=f"vm-{node.name}",
         node=node.name,
     )
+
+
+def learned(cpu: str, memory: str) -> Learned:
+    """What a flavour of four cores was learned to offer."""
+    return Learned(*amounts(cpu, memory, 10).parts, promised=amounts("4", "16Gi", 10))
 
 
 def make_flavour(name: str, cpu: str, memory: str, price: str, pods: int = 110, **overrides: Any) -> Flavour:

@@ -49,6 +49,7 @@ def cost_view(report: CostReport) -> RenderableType:
     runs = "runs" if report.machines == 1 else "run"
     told = f"{counted(report.machines, 'machine')} {runs} now, at {report.price_per_hour} {report.currency}/h"
     parts: list[RenderableType] = [view, Text(told, style="dim"), *comparison_view(report.against, report.assumes)]
+    parts += [Text(doubt, style="yellow") for doubt in report.doubts]
     if report.by is CostBy.NAMESPACE and report.pinned:
         parts.append(_pinned_view(report))
     elif report.pinned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -83,14 +84,11 @@ def table_of(found: Iterable[Entry], now: float, width: int | None) -> Table:
 def _one_line_each(view: Table, width: int) -> None:
     """Have each event stand on one line of a terminal: what is longer ends in …, and stands whole in a pipe or file."""
     left = width - 2 * (len(view.columns) - 1)
-    for column in view.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
+    for i, column in enumerate(view.columns):
         longest = max(map(len, map(str, (column.header, *column.cells))))
-        if column.header == "why":
-            column.max_width = max(1, left)
-        else:
-            column.max_width = min(longest, width // 3) if column.header == "on" else longest
-            left -= column.max_width
+        most = {"why": max(1, left), "on": min(longest, width // 3)}.get(str(column.header), longest)
+        left -= most
+        view.columns[i] = replace(column, no_wrap=True, overflow="ellipsis", max_width=most)
 
 
 def node_view(loaded: Loaded, name: str) -> RenderableType:

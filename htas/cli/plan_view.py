@@ -50,6 +50,8 @@ def _headline(plan: Plan, unpriced: int) -> Text:
         f"{counted(len(plan.launches), 'machine')} to launch, {counted(len(plan.preempt), 'pod')} to preempt, "
         f"{moves} to move, {counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
     )
+    for failure in plan.failures:
+        text.append(f"\n{failure.message}; please report it, -o json says where", style="red")
     if lacking := of_lacking_requests(plan.lacking):
         text.append(f"\n{lacking}", style="yellow")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:

@@ -26,6 +26,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
 from htas.planning.cluster.local_storage import unstated_storage
 from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.offered import capped_view
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
@@ -114,8 +115,11 @@ def _dumped(
         warn(line)
     view = dump.view
     _warn_of_unpriced(view.nodes, loaded.policy)
-    claims = claims_seen(view.nodes, (), loaded.policy)
-    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False), dump.ended
+    now = instant_in(at, dump)
+    claims = claims_seen(view.nodes, (), loaded.policy, now)
+    view = capped_view(view, claims, loaded.policy.catalogue)
+    _warn(view.problems[len(dump.view.problems) :])
+    return ClusterSnapshot(now, view, claims=claims, expects_more=False), dump.ended
 
 
 def _warn_of_storage(snapshot: ClusterSnapshot, policy: Policy) -> None:

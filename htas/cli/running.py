@@ -38,7 +38,9 @@ def run_world(loaded: Loaded, socket: Path) -> None:
     setting = loaded.sandbox
     if setting is None:
         raise InputError("provider: is not the sandbox; name a configuration whose world can be served")
-    server = WorldServer(new_world(setting, loaded.policy.migration.attempts), socket, setting.speed)
+    server = WorldServer(
+        new_world(setting, loaded.policy.migration.attempts, loaded.policy.groups), socket, setting.speed
+    )
     done = Event()
     signals.handle(dict.fromkeys(signals.ENDING, done.set))
     server.start()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from htas.adapters.kubernetes.dump import Dump
 from htas.adapters.kubernetes.gaps import Gap
@@ -59,7 +60,9 @@ def simulate(
 ) -> Simulated:
     """Answer for a dump. Raises InputError and ConfigurationError."""
     policy = policy_of(flavours, config)
-    with err.status("reading", spinner="dots") as status:
+    columns = SpinnerColumn("dots"), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading", total=1.0)
         dump = _without_what_waits(read_cluster(path))
         if types and not dump.view.nodes:
             raise InputError(
@@ -76,7 +79,7 @@ def simulate(
                 policy,
                 instant_in(at, dump),
                 as_annotated=as_annotated,
-                tell=lambda step: status.update(f"working out {step}"),
+                tell=lambda step, done: progress.update(task, description=f"working out {step}", completed=done),
             )
         except NothingPricedError as error:
             rest = f". {'; '.join(sizes)}" if dump.view.nodes else f". {the_rest_told(dump, path)}"

@@ -147,6 +147,7 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
         names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
     told += _lent(found)
+    told += _pools(found)
     told += _given_back(found)
     return told
 
@@ -159,6 +160,17 @@ def _lent(found: Told) -> Iterator[str]:
         yield (
             f"{some(names, 3)}, of which there is no node, {register} with {', '.join(labels)} as all nodes of today"
             " do, since pods go by that: nodeGroups[].labels must give it"
+        )
+
+
+def _pools(found: Told) -> Iterator[str]:
+    """Labels and taints that new machines need, and which nothing gives them yet."""
+    for pool in found.pools:
+        labels = ", ".join(f"{key}={value}" for key, value in pool.labels.items())
+        taints = f" and the taint {', '.join(map(taint_text, pool.taints))}" if pool.taints else ""
+        yield (
+            f"new machines for the pool {labels} get its labels{taints}: no node group does that yet,"
+            " nodeGroups[].labels and nodeGroups[].taints must"
         )
 
 

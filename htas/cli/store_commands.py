@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from htas.cli.console import exit_on_error, say
 from htas.cli.options import Config, configured
 
-app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
+app = typer.Typer(help="Make, bring up to date, check, back up and restore the store.", no_args_is_help=True)
 
 
 @app.command("init")
@@ -35,3 +38,28 @@ def check_store(config: Config = None) -> None:
 
     with exit_on_error():
         say(store.check(configured(config)))
+
+
+Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
+
+
+@app.command("backup")
+def backup_store(file: Backup, config: Config = None) -> None:
+    """Copy the store into one new file, while a daemon writes it; says what is in it. Nothing is overwritten."""
+    from htas.daemon import backups  # it loads the stores, which most commands need not
+
+    with exit_on_error():
+        say(backups.backup(configured(config), file))
+
+
+@app.command("restore")
+def restore_store(file: Backup, config: Config = None) -> None:
+    """Put a backup in the store's place; end every daemon that uses the store first. What was there is kept aside.
+
+    The daemon that starts afterwards launches and deletes nothing for what the backup intended. It takes up machines
+    that were launched since, and has the bills of those that came and went from the cloud's own usage.
+    """
+    from htas.daemon import backups  # it loads the stores, which most commands need not
+
+    with exit_on_error():
+        say(backups.restore(configured(config), file))

@@ -143,9 +143,17 @@ def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
             return None
         found = ClusterNow(newest.snapshot.cluster, newest.at)
     told = recommended_of(found.status)
-    reasons = reasons_of(found.status)
-    upcoming = upcoming_of(found.status)
-    return present_of(found.view, found.at, loaded.policy, sort, upcoming, recommended=told, reasons=reasons)
+    reasons, waiting = reasons_of(found.status), registered_in(found.status)
+    return present_of(
+        found.view,
+        found.at,
+        loaded.policy,
+        sort,
+        upcoming_of(found.status),
+        recommended=told,
+        reasons=reasons,
+        registered=waiting,
+    )
 
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:
@@ -153,6 +161,13 @@ def upcoming_of(status: str) -> Mapping[Stage, float]:
     with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
         told = load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
+    return {}
+
+
+def registered_in(status: str) -> Mapping[str, str]:
+    """What nodes wait for that are not initialized, as the daemon that leads has published it."""
+    with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
+        return {str(node): str(why) for node, why in load(status).get("notInitialized", {}).items()}
     return {}
 
 

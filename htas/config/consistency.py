@@ -204,6 +204,14 @@ def _taints_twice(document: Document, group: NodeGroup, flavours: Sequence[Flavo
             if any((other.key, other.effect) == (taint.key, taint.effect) for other in flavour.taints):
                 what = f"flavour {flavour.name} has {taint.key}:{taint.effect} already; remove one of the two"
                 yield Problem(document.place((*steps, "taints", j)), what)
+    for j, taint in enumerate(group.startup_taints):
+        for where, others in [
+            ("the group", group.taints),
+            *((f"flavour {each.name}", each.taints) for each in flavours),
+        ]:
+            if any((other.key, other.effect) == (taint.key, taint.effect) for other in others):
+                what = f"{where} has {taint.key}:{taint.effect} as a lasting taint; remove one of the two"
+                yield Problem(document.place((*steps, "startupTaints", j)), what)
 
 
 def _too_small(

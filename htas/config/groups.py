@@ -211,6 +211,7 @@ OF_WHAT_IS_BOUGHT = (
     "max_price_per_hour",
     "labels",
     "taints",
+    "startup_taints",
     "autoscaling",
 )
 """Settings of a group that count for the machines that are bought for it, and for nothing else."""
@@ -235,6 +236,9 @@ class GroupSetting(LimitsSetting):
     )
     labels: Labels = Field(default_factory=dict, description="Added to those of its flavours. None.")
     taints: Taints = Field(default=(), description="Added to those of its flavours. None.")
+    startup_taints: Taints = Field(
+        default=(), description="New nodes register with them, and an agent takes them off; pods wait for that. None."
+    )
     scheduling: SchedulingSetting = Field(default=SchedulingSetting(), description="How work is placed.")
     autoscaling: AutoscalingSetting = Field(default=AutoscalingSetting(), description="How machines are chosen.")
     cleaning: CleaningSetting = Field(default=CleaningSetting(), description="How nodes are emptied and released.")
@@ -276,6 +280,7 @@ class GroupSetting(LimitsSetting):
             is_elastic=self.elastic or self.tier is Tier.CLOUD,
             limits=self.limits(),
             taints=tuple(taint.model() for taint in self.taints),
+            startup_taints=tuple(taint.model() for taint in self.startup_taints),
             packing=self.scheduling.model(self.workload),
             autoscaling=self.autoscaling.algorithm,
             cpu_weight=self.autoscaling.weights.cpu,

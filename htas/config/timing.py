@@ -57,6 +57,11 @@ class TimeoutsSetting(Section):
         default=900.0, gt=0, description="Until its node registers; 15m (max-node-provision-time)."
     )
     ready: Seconds = Field(default=900.0, gt=0, description="Until its node is Ready; 15m (max-node-startup-time).")
+    initialization: Seconds = Field(
+        default=900.0,
+        gt=0,
+        description="From then until its start-up taints are gone and its devices there, else the machine fails; 15m.",
+    )
     drain: Seconds = Field(
         default=600.0,
         gt=0,

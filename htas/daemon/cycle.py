@@ -12,10 +12,12 @@ from time import perf_counter
 import msgspec
 import structlog
 
+from htas.daemon.failed_searches import FailedSearches
 from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
+from htas.execution.bookkeeping import Bookkeeper
 from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
@@ -44,6 +46,7 @@ from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.planner import Planner, plan
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
@@ -81,6 +84,10 @@ class CycleResult:
     """Of a daemon that only recommends: what HTAS would have saved by now."""
     is_held: bool = False
     """Whether all that was planned waits for approval."""
+    remarks: tuple[str, ...] = ()
+    """What people must know beside the snapshot: of bills, of a store that was lost."""
+    unconfirmed_bills: int = 0
+    """Closed bills whose end the cloud has not confirmed."""
 
     @property
     def waits_to_buy(self) -> bool:
@@ -135,6 +142,7 @@ class Daemon:
             self._draining,
             self._rearranging,
         )
+        self._failed_searches = FailedSearches()
         self._announcing = EventRecorder(ports.announcer, policy)
         self.approvals = Approvals(policy.approval, ports.clock.now)
         self._memory = Memory()
@@ -172,6 +180,11 @@ class Daemon:
         self.searching.on_news(wake)
         self.requested_moves.on_request = wake
         self.approvals.on_word = wake
+
+    @property
+    def bookkeeper(self) -> Bookkeeper:
+        """Who keeps its bills."""
+        return self._machines.bookkeeper
 
     @property
     def store_problem(self) -> str:
@@ -223,9 +236,21 @@ class Daemon:
         executed = self._executor.execute(allowed, snapshot)
         self.approvals.settle(executed)
         self.searching.ended(executed, snapshot)
-        outcomes = (*repairs, *taken_up, *said, *executed, *self.searching.ask(decided, snapshot))
+        asked = self.searching.ask(decided, snapshot)
+        outcomes = (*repairs, *taken_up, *said, *executed, *asked, *self._failed_searches.note(decided))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
-        result = CycleResult(snapshot, decided, outcomes, took, stages, took_s, is_held=is_held)
+        books = self.bookkeeper
+        result = CycleResult(
+            snapshot,
+            decided,
+            outcomes,
+            took,
+            stages,
+            took_s,
+            is_held=is_held,
+            remarks=books.remarks,
+            unconfirmed_bills=books.unconfirmed,
+        )
         self._announcing.announce(snapshot, decided, outcomes)
         self._keep(result)
         for listener in self.listeners:
@@ -277,6 +302,7 @@ class Daemon:
             return []  # the journal has told; work is placed all the same
 
     def _repaired(self) -> list[Outcome]:
+        self.bookkeeper.remember()
         overtaken = []
         if self._is_overtaken.is_set():
             self._is_overtaken.clear()
@@ -311,12 +337,14 @@ class Daemon:
         view = self._machines.observed(cloud.instances, business.claims)
         strangers = self._machines.strangers(cloud.instances)
         claims = tuple(claim for claim in business.claims if claim.instance not in strangers)
+        catalogue = self.policy.catalogue
+        learned = valid(business.learned, catalogue)
         view = msgspec.structs.replace(
-            view,
+            capped_view(view, claims, catalogue),
             pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
         if self._journal.problem:
-            claims = ready_by_now(claims, view.nodes, self.policy.cluster)
+            claims = ready_by_now(claims, view.nodes, self.policy, learned)
         self._expectations.settle(view.pods, now)
         self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
@@ -333,7 +361,7 @@ class Daemon:
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
             store_problem=self._journal.problem,
-            learned=business.learned,
+            learned=learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
             failed_moves=self._retries.left_alone(now),
@@ -341,7 +369,7 @@ class Daemon:
             rearrangement=rearrangement_of(business.disruptions),
             orphans=orphans(view.nodes, business.claims, cloud.instances, self.policy),
         )
-        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, catalogue)))
 
     def _keep(self, result: CycleResult) -> None:
         """Record a cycle. Where that fails (a full disk, say) work goes on, and people are told once."""

@@ -28,6 +28,7 @@ from htas.execution.claims_seen import claims_seen
 from htas.execution.identity import identify
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.offered import capped_view
 from htas.ports import HTASError, NotFoundError, StorePort
 
 LEASE_CALLS = 10.0
@@ -178,12 +179,13 @@ class KubernetesWorld(KubernetesBase):
         self.cluster.read_once()
         self.supply.look()
         view, provider = self.cluster.live.view(), self.supply.provider
-        instances = tuple(provider.instances())
-        view = identify(view.nodes, (), instances, self._loaded.policy.cluster).applied(view)
+        instances, now, policy = tuple(provider.instances()), self.clock.now(), self._loaded.policy
+        view = identify(view.nodes, (), instances, policy.cluster).applied(view)
+        claims = claims_seen(view.nodes, instances, policy, now)
         return ClusterSnapshot(
-            taken_at=self.clock.now(),
-            cluster=view,
-            claims=claims_seen(view.nodes, instances, self._loaded.policy),
+            taken_at=now,
+            cluster=capped_view(view, claims, policy.catalogue),
+            claims=claims,
             instances=instances,
             headroom=provider.headroom(),
         )

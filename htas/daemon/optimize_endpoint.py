@@ -14,6 +14,7 @@ from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import API_VERSION, instant_text
 from htas.model.policy import FallbackMode
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
+from htas.model.search_failures import OptionalSearch
 from htas.ports import ConflictError
 from htas.web.sent import RequestRefusedError
 
@@ -75,6 +76,11 @@ class SearchMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._searches = Counter("htas_searches_total", "Searches by the optimiser.", ["status"], registry=registry)
+        self._failures = Counter(
+            "htas_search_failures_total", "Searches that raised an exception.", ["search"], registry=registry
+        )
+        for search in OptionalSearch:
+            self._failures.labels(search.value)  # from 0 on: Prometheus sees no increase in a series that begins with 1
         self._took = Histogram("htas_search_duration_seconds", "Those searches.", buckets=TOOK, registry=registry)
         self._ended = Counter("htas_rearrangements_total", "Rearrangements that ended.", ["result"], registry=registry)
         self._suggested = Counter(
@@ -85,8 +91,12 @@ class SearchMetrics:
     def answered(self, answer: SearchResult) -> None:
         self._searches.labels(answer.found.status.value if answer.found is not None else "Failed").inc()
         self._took.observe(answer.took_s)
+        if answer.found is None:
+            self._failures.labels(OptionalSearch.REARRANGEMENT.value).inc()
 
     def observe(self, result: CycleResult) -> None:
+        for failure in result.plan.failures:
+            self._failures.labels(failure.search.value).inc()
         rearrangement = result.snapshot.rearrangement
         self._open.set(len(rearrangement.slots) if rearrangement is not None else 0)
         for outcome in result.outcomes:

@@ -100,8 +100,11 @@ class InlineOptimizer:
         from htas.planning.optimize.optimise import optimise  # the solver is loaded where a search is made
 
         budget = msgspec.structs.replace(budget_of(policy), is_deterministic=True)
-        found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
-        self._answer = SearchResult(found, "", 0.0)
+        try:
+            found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
+            self._answer = SearchResult(found, "", 0.0)
+        except Exception as error:  # as in a process of its own: the search came to nothing, the cycle goes on
+            self._answer = SearchResult(None, f"the optimiser failed: {error!r}", 0.0)
 
     def answer(self) -> SearchResult | None:
         answer, self._answer = self._answer, None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.experiments.workloads.day import day
+from htas.model.policy import NodeGroup
 from htas.sandbox.cloud import Chances
 from htas.sandbox.migration import Rates
 from htas.sandbox.remote import RemoteWorld
@@ -17,7 +18,7 @@ from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
 
 
-def new_world(setting: SandboxSetting, attempts: int) -> World:
+def new_world(setting: SandboxSetting, attempts: int, groups: Sequence[NodeGroup] = ()) -> World:
     """A sandbox as configured, its work already on its way; a move in it is taken back after so many attempts."""
     world = World(
         seed=setting.seed,
@@ -28,6 +29,7 @@ def new_world(setting: SandboxSetting, attempts: int) -> World:
         termination_s=setting.moves.termination,
         attempts=attempts,
     )
+    world.cloud.startup_taints = tuple(taint for group in groups for taint in group.startup_taints)
     if setting.workload == "day":
         world.load(day(setting.seed))
     return world
@@ -43,7 +45,9 @@ def opened_world(loaded: Loaded, setting: SandboxSetting) -> Iterator[RemoteWorl
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="htas-")))
             server = WorldServer(
-                new_world(setting, loaded.policy.migration.attempts), folder / "world.sock", setting.speed
+                new_world(setting, loaded.policy.migration.attempts, loaded.policy.groups),
+                folder / "world.sock",
+                setting.speed,
             )
             server.start()
             stack.callback(server.stop)

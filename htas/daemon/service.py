@@ -130,13 +130,16 @@ class Service:
         log.info("htas ended")
 
     def _own_the_journal(self, stack: ExitStack) -> None:
-        """Where no lease keeps a second daemon from acting, only one may have the file; raises PermanentError."""
+        """Where no lease keeps a second daemon from acting, only one may have the file; raises PermanentError.
+
+        With a lease several may: the lock keeps `htas store restore` alone from the file.
+        """
         loaded = self._loaded
         is_guarded = loaded.sandbox is None and loaded.settings.leader_election.enabled
-        if loaded.sqlite is not None and not is_guarded:
+        if loaded.sqlite is not None and not (is_guarded and loaded.sqlite.path == ":memory:"):
             what = "end it, or name another store.sqlite.path"
             what += "" if loaded.sandbox is not None else ", or set leaderElection.enabled: true"
-            stack.callback(os.close, owned(store_path(loaded), PREDECESSOR_S, what))
+            stack.callback(os.close, owned(store_path(loaded), PREDECESSOR_S, what, is_shared=is_guarded))
 
     def _begin_in_sandbox(self, daemon: Daemon, is_new: bool) -> None:
         store = daemon.ports.store
@@ -282,7 +285,7 @@ class Service:
             daemon.note_overtaken()
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
-        meter = Meter(daemon.ports.store)
+        meter = Meter(daemon.ports.store, lambda: daemon.bookkeeper.revisions)
         board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.searching.on_answer = self._metrics.searches.answered
@@ -355,7 +358,8 @@ class Service:
         def remarks() -> str:
             problem = daemon.store_problem
             told = f"the store cannot be written, nothing is bought or emptied: {problem}" if problem else ""
-            return "\n".join(filter(None, (told, remark())))
+            last = self._metrics.last
+            return "\n".join(filter(None, (told, *(last.remarks if last is not None else ()), remark())))
 
         self._health.remark = remarks
         self._metrics.store.problem = lambda: daemon.store_problem

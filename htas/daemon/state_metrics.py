@@ -17,8 +17,11 @@ from htas.model.nodes import Node
 from htas.model.orphans import OrphanReason
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
+from htas.model.resources import PODS
 from htas.model.savings import Savings
-from htas.model.snapshot import ClusterView
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.initialization import registered_nodes
+from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.solvers.edge.search import edge_ratios, node_fragmentation, service_qualities
@@ -36,6 +39,7 @@ class StateCollector(Collector):
         self.policy: Callable[[], Policy] | None = None
         self.spent_nano_seconds: Callable[[float], int] | None = None
         self.awaits: Callable[[], int] | None = None
+        self._spent_most = 0
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -49,10 +53,16 @@ class StateCollector(Collector):
         yield from _machines(result)
         yield from _room(result)
         yield from _money(result.plan.cost)
+        yield GaugeMetricFamily(
+            "htas_bills_unconfirmed",
+            "Bills of machines that are gone whose end the cloud's usage has not confirmed.",
+            value=float(result.unconfirmed_bills),
+        )
         if result.savings is not None:
             yield from _recommended(result.savings, result.plan.cost.currency)
         if self.policy is not None:
             yield from _limits(self.policy())
+            yield from _initialized(result.snapshot, self.policy())
             yield from _edge(result.snapshot.cluster, self.policy())
             yield from _pinned(result, self.policy())
         if self.awaits is not None:
@@ -64,7 +74,9 @@ class StateCollector(Collector):
 
     def _spent(self, result: CycleResult) -> Iterator[Metric]:
         if self.spent_nano_seconds is not None:
-            spent = self.spent_nano_seconds(result.snapshot.taken_at) / (NANOS * 3600)
+            # A bill may turn out to have ended earlier; a counter that went back would count as begun anew.
+            self._spent_most = max(self._spent_most, self.spent_nano_seconds(result.snapshot.taken_at))
+            spent = self._spent_most / (NANOS * 3600)
             labels = ["currency"]
             total = CounterMetricFamily("htas_cost", "What all machines have cost so far.", labels=labels)
             total.add_metric([result.plan.cost.currency], spent)
@@ -135,6 +147,23 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     what = "Launches within the last hour that none of their pods came to use, by owner of the pods."
     yield GaugeMetricFamily("htas_unused_launches", what, value=float(sum(len(each.launched_at) for each in unused)))
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
+
+
+def _initialized(snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Metric]:
+    waiting = registered_nodes(snapshot, policy)
+    groups = ((node.group or NO_GROUP,) for node in snapshot.cluster.nodes if node.name in waiting)
+    what = "Ready nodes that lack a device or bear a start-up taint."
+    yield _counted("htas_nodes_not_initialized", what, ["group"], groups)
+    learned = learned_allocatable(snapshot, policy.catalogue)
+    shares = [
+        ((each.name, name), learned[each.name].amount(name) / amount)
+        for each in policy.catalogue.flavours
+        if each.name in learned
+        for name, amount in each.allocatable.amounts().items()
+        if amount and name != PODS
+    ]
+    what = "What machines of a flavour offer as a share of what the price file says, where it was learned."
+    yield _gauge("htas_flavour_offered_ratio", what, ["flavour", "resource"], shares)
 
 
 def _state(node: Node) -> str:

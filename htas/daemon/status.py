@@ -19,7 +19,11 @@ from htas.model.money import price_text
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import instant_text
 from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
+from htas.planning.cluster.initialization import registered_nodes
+from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.offered import shortfall
 from htas.planning.place.edge_present import empty_groups
 
 SOONEST_S = 10.0
@@ -28,6 +32,9 @@ LATEST_S = 60.0
 """Between two writes while nothing does, so that a dead daemon's status looks old."""
 MOST = 10
 """Of anything that is listed by name."""
+
+
+_NOTED = frozenset({Action.LAUNCH, Action.RELEASE, Action.DRAIN, Action.UNDO_DRAIN, Action.INITIALIZE, Action.MEASURE})
 
 
 class StatusBoard:
@@ -61,7 +68,7 @@ class StatusBoard:
     def _note(self, result: CycleResult) -> None:
         """The last time that something of each kind was done."""
         for outcome in result.outcomes:
-            if outcome.action in (Action.LAUNCH, Action.RELEASE, Action.DRAIN, Action.UNDO_DRAIN):
+            if outcome.action in _NOTED:
                 is_done = outcome.status is OutcomeStatus.DONE
                 what = outcome.message if is_done else f"{outcome.status}: {outcome.message}"
                 self._last[outcome.action.value] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
@@ -70,7 +77,7 @@ class StatusBoard:
 def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
     """The state after a cycle, as plain data."""
     snapshot, plan = result.snapshot, result.plan
-    problems = empty_groups(snapshot.cluster.nodes, policy)
+    problems = [*result.remarks, *empty_groups(snapshot.cluster.nodes, policy)]
     problems += [f"{each.where}: {each.what}" for each in snapshot.cluster.problems]
     waiting = Counter(item.reason.value for item in plan.unplaced)
     recommended = told_in_status(result.savings, plan.cost.currency) if result.savings is not None else None
@@ -90,6 +97,8 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
         },
         "draining": {drain.node: drain.reason for drain in snapshot.drains[:MOST]},
         "kept": dict(sorted(Counter(item.reason.value for item in plan.kept).items())),
+        "notInitialized": dict(list(registered_nodes(snapshot, policy).items())[:MOST]),
+        "offersLess": dict(list(_offered(snapshot, policy).items())[:MOST]),
         "leaving": {
             claim.id: f"asked {instant_text(claim.leaving_since)}: machine {claim.instance}"
             for claim in snapshot.claims
@@ -106,6 +115,14 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
         "problems": problems[:MOST],
         **_orphans(result),
     }
+
+
+def _offered(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, str]:
+    """Flavours whose machines offer less than the price file says: what they offer."""
+    learned = learned_allocatable(snapshot, policy.catalogue)
+    flavours = ((each, learned.get(each.name)) for each in policy.catalogue.flavours)
+    found = {each.name: shortfall(offered, each.allocatable) for each, offered in flavours if offered is not None}
+    return {name: text for name, text in found.items() if text}
 
 
 def _orphans(result: CycleResult) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import structlog
 from htas.daemon.agenda import Agenda
 from htas.daemon.cycle import CycleResult
 from htas.daemon.cycling import Cycling
-from htas.model.outcomes import OutcomeStatus
+from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import HTASError
@@ -181,7 +181,8 @@ def _log(result: CycleResult) -> None:
         if outcome.action in OFTEN and outcome.status is OutcomeStatus.DONE:
             many[outcome.action] = many.get(outcome.action, 0) + 1
             continue
-        say = log.info if outcome.status is OutcomeStatus.DONE else log.warning
+        is_well = outcome.status is OutcomeStatus.DONE and outcome.action is not Action.OTHER_FLAVOUR
+        say = log.info if is_well else log.warning
         say(outcome.action.value, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
     if many:
         took_ms = round(1000 * result.planning_s)

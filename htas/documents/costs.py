@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from htas.documents.asking import Progress
 from htas.documents.books import Books
 from htas.documents.forms import CostBy
 from htas.documents.recommendation import told
+from htas.documents.words import counted
 from htas.model.money import bill_amount, price_text
 from htas.profiler import accounts
 
@@ -47,6 +50,8 @@ class CostReport(msgspec.Struct, frozen=True):
     """What that figure assumes, a sentence or two a line."""
     recommended: tuple[str, ...] = ()
     """What a daemon that only recommends would have saved, in words, a line each."""
+    doubts: tuple[str, ...] = ()
+    """What of it is no more than HTAS believes, in words, a line each."""
 
 
 def cost_report(books: Books, by: CostBy, against: str | None = None, progress: Progress | None = None) -> CostReport:
@@ -71,7 +76,20 @@ def cost_report(books: Books, by: CostBy, against: str | None = None, progress: 
         alternatives.compared(other, whole, books.catalogue.currency) if other is not None else "",
         other.assumes if other is not None else (),
         told(books.savings, books.catalogue.currency) if books.savings is not None else (),
+        tuple(_doubts(books)),
     )
+
+
+def _doubts(books: Books) -> Iterator[str]:
+    """Bills of flavours without a price, and those whose end the cloud has not confirmed."""
+    guessed = [bill for bill in books.bills if bill.is_price_unknown and accounts.held_s(bill, books.now) > 0]
+    if guessed:
+        names = ", ".join(sorted({bill.flavour for bill in guessed}))
+        what = "at the price of the flavour that was ordered, or 0 where that is not known"
+        yield f"{counted(len(guessed), 'bill')} of {names}: {what}; the price file lacks {names}"
+    ends = sum(bill.is_provisional for bill in books.bills)
+    if ends:
+        yield f"the cloud's usage has not confirmed the end of {counted(ends, 'bill')} yet"
 
 
 class CostLine(msgspec.Struct, frozen=True):

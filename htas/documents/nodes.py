@@ -89,6 +89,7 @@ def present_of(
     recommended: Sequence[str] = (),
     reasons: Reasons | None = None,
     on: Mapping[str, Sequence[Pod]] | None = None,
+    registered: Mapping[str, str] = {},
 ) -> PresentCluster:
     """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one, `on` the pods by
     node where that is known.
@@ -96,7 +97,11 @@ def present_of(
     on, known = on if on is not None else pods_by_node(view), known or KnownFigures()
     found = [(node, known.of(node, on.get(node.name, ()), policy, now)) for node in view.nodes]
     lines = sorted(
-        (node_line(node, figures, len(on.get(node.name, ())), now) for node, figures in found), key=ORDER[sort]
+        (
+            node_line(node, figures, len(on.get(node.name, ())), now, registered.get(node.name, ""))
+            for node, figures in found
+        ),
+        key=ORDER[sort],
     )
     waiting = len(view.pods) - sum(map(len, on.values()))
     total = sum(figures.nanos for _, figures in found)
@@ -122,7 +127,7 @@ def _together(shares: Sequence[float], sizes: Sequence[int]) -> float:
     return round(asked / sum(sizes), 4) if sum(sizes) else 0.0
 
 
-def node_line(node: Node, figures: Figures, pods: int, now: float) -> NodeLine:
+def node_line(node: Node, figures: Figures, pods: int, now: float, registered: str = "") -> NodeLine:
     """One node with what is known of it."""
     return NodeLine(
         node=node.name,
@@ -135,5 +140,5 @@ def node_line(node: Node, figures: Figures, pods: int, now: float) -> NodeLine:
         created=figures.created,
         age_s=max(0, int(now - node.created_at)),
         price_per_hour=figures.price,
-        state="draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),
+        state="draining" if node.is_draining else registered or ("ready" if node.is_ready else "not ready"),
     )

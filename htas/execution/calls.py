@@ -14,6 +14,11 @@ from htas.ports import HTASError, NotFoundError, TransientError
 
 Call = Callable[[], Outcome]
 """One effect. It turns HTAS's errors into outcomes itself and raises nothing but defects."""
+Question = Callable[[], Outcome | None]
+"""A call that may come to no outcome: who asked has the answer."""
+
+
+LEADS_NO_MORE = Outcome(Action.CALL, "", OutcomeStatus.DROPPED, "leads no more")
 
 
 class Calls(Protocol):
@@ -21,8 +26,8 @@ class Calls(Protocol):
         """Make the calls, wait for them, and return their outcomes in the same order."""
         ...
 
-    def later(self, call: Call) -> None:
-        """Make a call that nobody waits for; its outcome comes with `done`."""
+    def later(self, call: Question) -> None:
+        """Make a call that nobody waits for; its outcome, if any, comes with `done`."""
         ...
 
     def done(self) -> list[Outcome]:
@@ -51,8 +56,10 @@ class DirectCalls:
     def all(self, calls: Iterable[Call]) -> list[Outcome]:
         return [call() for call in calls]
 
-    def later(self, call: Call) -> None:
-        self._done.append(call())
+    def later(self, call: Question) -> None:
+        outcome = call()
+        if outcome is not None:
+            self._done.append(outcome)
 
     def done(self) -> list[Outcome]:
         done, self._done = self._done, []
@@ -74,24 +81,25 @@ class ParallelCalls:
     def __init__(self, workers: int, may_act: Callable[[], bool] = lambda: True) -> None:
         self._may_act = may_act
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="call")
-        self._under_way: list[Future[Outcome]] = []
+        self._under_way: list[Future[Outcome | None]] = []
         self._wake: Callable[[], None] = lambda: None
 
     def all(self, calls: Iterable[Call]) -> list[Outcome]:
         return [future.result() for future in [self._pool.submit(self._made, call) for call in calls]]
 
-    def later(self, call: Call) -> None:
-        future = self._pool.submit(self._made, call)
+    def later(self, call: Question) -> None:
+        future = self._pool.submit(self._asked, call)
         self._under_way.append(future)
         future.add_done_callback(lambda _: self._wake())
 
     def done(self) -> list[Outcome]:
-        ended: list[Future[Outcome]] = []
-        under_way: list[Future[Outcome]] = []
+        ended: list[Future[Outcome | None]] = []
+        under_way: list[Future[Outcome | None]] = []
         for future in self._under_way:  # asked once: one may end between two looks
             (ended if future.done() else under_way).append(future)
         self._under_way = under_way
-        return [future.result() for future in ended if not future.cancelled()]
+        outcomes = (future.result() for future in ended if not future.cancelled())
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def has_done(self) -> bool:
         return any(future.done() for future in self._under_way)
@@ -103,9 +111,10 @@ class ParallelCalls:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _made(self, call: Call) -> Outcome:
-        if not self._may_act():
-            return Outcome(Action.CALL, "", OutcomeStatus.DROPPED, "leads no more")
-        return call()
+        return call() if self._may_act() else LEADS_NO_MORE
+
+    def _asked(self, call: Question) -> Outcome | None:
+        return call() if self._may_act() else LEADS_NO_MORE
 
 
 def attempted(action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = "") -> Outcome:

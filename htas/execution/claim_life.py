@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.claims import COMING, TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
 from htas.model.policy import Cycles, Timeouts
@@ -30,10 +30,30 @@ class ClaimStep(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+_BOOTING = COMING - {ClaimState.WANTED}
+NOT_INITIALIZED = "not initialized"
+"""How the message of a machine begins that failed for what its node lacked."""
+
+
+class Lacks(msgspec.Struct, frozen=True):
+    """What a registered node lacks beside Ready. `may_fail`: its machine is of no use, and runs no work."""
+
+    awaited: tuple[str, ...] = ()
+    may_fail: bool = False
+
+
+NOTHING = Lacks()
+
+
 def next_step(
-    claim: NodeClaim, instance: Instance | None, node: Node | None, now: float, timeouts: Timeouts
+    claim: NodeClaim,
+    instance: Instance | None,
+    node: Node | None,
+    now: float,
+    timeouts: Timeouts,
+    lacks: Lacks = NOTHING,
 ) -> ClaimStep:
-    """Where a claim stands, given its machine and node (None: there is none)."""
+    """Where a claim stands, given its machine and node (None: there is none) and what that node lacks."""
     if instance is not None and instance.state is InstanceState.DELETING:
         return _leaving(claim, now, timeouts)
     match claim.state:
@@ -55,7 +75,26 @@ def next_step(
         return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
     if claim.state is ClaimState.DRAINING:
         return ClaimStep(claim.state)
+    was_initialized = claim.ready_at is not None or claim.state not in _BOOTING
+    if node is not None and not was_initialized and (node.is_ready or claim.node_ready_at is not None):
+        return _initializing(claim, node, now, timeouts, lacks)
     return _waiting(claim, _shown(instance, node), now, timeouts)
+
+
+def _initializing(claim: NodeClaim, node: Node, now: float, timeouts: Timeouts, lacks: Lacks) -> ClaimStep:
+    """A node that has been Ready once. A node that flaps meanwhile gets no more time.
+
+    At the timeout a machine that is of no use fails; any other is taken as it is.
+    """
+    if node.is_ready and not lacks.awaited:
+        return ClaimStep(ClaimState.READY)
+    limit = timeouts.initialization_s
+    if claim.node_ready_at is None or now - claim.node_ready_at < limit:
+        return ClaimStep(ClaimState.REGISTERED)
+    missing = ", ".join(lacks.awaited if node.is_ready else ("Ready", *lacks.awaited))
+    if lacks.may_fail:
+        return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, f"{NOT_INITIALIZED} within {limit:g} s, without {missing}")
+    return ClaimStep(ClaimState.READY, message=f"taken as it is after {limit:g} s, without {missing}")
 
 
 def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> ClaimStep:
@@ -114,9 +153,16 @@ def was_away(looked_at: float | None, now: float, cycles: Cycles) -> bool:
     return looked_at is None or now - looked_at > max(UNSEEN_S, 2 * often_s)
 
 
-def timed(times: MachineTimes, claim: NodeClaim, state: ClaimState, now: float) -> MachineTimes:
-    """What a claim that comes to a state teaches of how long machines take to come and to go."""
-    if state is ClaimState.READY and claim.is_coming and claim.ready_at is None:
+def timed(times: MachineTimes, claim: NodeClaim, step: ClaimStep, now: float) -> MachineTimes:
+    """What a claim's step teaches of how long machines take to come and to go."""
+    state = step.state
+    if (
+        state is ClaimState.READY
+        and claim.is_coming
+        and claim.ready_at is None
+        and not claim.is_adopted
+        and not step.message
+    ):
         return times.started(now - claim.created_at)
     if state is ClaimState.RELEASED and claim.state is ClaimState.DRAINING and claim.leaving_since is not None:
         return times.released(now - claim.leaving_since)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from htas.execution.backoff import NO_PAUSE, Pause
-from htas.execution.calls import Call, Calls
+from htas.execution.calls import Call, Calls, Question
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import Clock
 
@@ -59,6 +59,17 @@ class CloudCalls:
                 return outcome
             finally:
                 self._under_way.discard(subject)
+
+        self._calls.later(made)
+
+    def ask(self, question: Question) -> None:
+        """Ask the cloud something that is about no machine."""
+
+        def made() -> Outcome | None:
+            try:
+                return question()
+            except Exception as error:
+                return Outcome(Action.CALL, "", OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
 
         self._calls.later(made)
 

@@ -54,6 +54,7 @@ class EventRecorder:
         asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, (now, ()))[1]]
         pods = _pods(snapshot, plan, told, asked)
         news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
+        news += _of_flavours(told, snapshot.cluster.nodes)
         self._said = {what: at for what, at in self._said.items() if now - at < REPEAT_S}
         fresh = [each for each in news if self._is_fresh(each, now)]
         fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
@@ -101,6 +102,7 @@ class EventRecorder:
     def _of_outcomes(
         self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
     ) -> Iterator[News]:
+        yield from _of_initialization(outcomes, snapshot)
         nodes = {node.name: node for node in snapshot.cluster.nodes}
         emptied: set[str | None] = {drain.node for drain in snapshot.drains}
         for outcome in outcomes:
@@ -130,6 +132,14 @@ class EventRecorder:
                     yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot, plan)
 
 
+def _of_initialization(outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> Iterator[News]:
+    """Machines that were not initialized in time, reported at their nodes."""
+    late = {outcome.subject: outcome.message for outcome in outcomes if outcome.action is Action.INITIALIZE}
+    for node in snapshot.cluster.nodes if late else ():
+        if node.claim in late:
+            yield News("Node", node.name, OutcomeReason.NOT_INITIALIZED, late[node.claim], node.uid, True)
+
+
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
     """The pods that something is to be said of."""
     keys = {item.pod for item in plan.unplaced} | set(asked)
@@ -151,6 +161,14 @@ def _of_move(move: MigrationRecord, message: str) -> News:
         return News("Pod", move.pod, "MigrationFailed", message, move.uid, is_warning=True)
     space, _, name = move.pod.partition("/")
     return News("Pod", f"{space}/{move.twin or name}", "Migrated", message, "" if move.twin else move.uid)
+
+
+def _of_flavours(outcomes: Iterable[Outcome], nodes: Iterable[Node]) -> Iterator[News]:
+    """Machines that are others than were ordered, or than they were: told of their nodes, where they have one."""
+    others = {each.subject: each.message for each in outcomes if each.action is Action.OTHER_FLAVOUR}
+    for node in nodes if others else ():
+        if node.claim in others:
+            yield News("Node", node.name, "OtherFlavour", others[node.claim], node.uid, is_warning=True)
 
 
 def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:

@@ -70,7 +70,8 @@ class HandingBack:
         """
         instances = tuple(self.ports.provider.instances())
         view = self.machines.observed(instances)
-        outcomes = self.machines.reconcile(view, instances)
+        # Bills are the daemon's to speak of: where its store is not here, the one that is used is empty.
+        outcomes = [o for o in self.machines.reconcile(view, instances) if o.action is not Action.RECONCILE]
         ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
         nodes = dict(self.machines.identity.of_claim)
         left: list[Left] = []

@@ -17,9 +17,9 @@ import structlog
 
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import Disruption
+from htas.model.flavours import Learned
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
-from htas.model.resources import Resources
 from htas.ports import Clock, ConflictError, HTASError, Queued, StorePort
 
 log = structlog.get_logger()
@@ -38,7 +38,7 @@ class OpenBusiness:
 
     claims: tuple[NodeClaim, ...] = ()
     disruptions: tuple[Disruption, ...] = ()
-    learned: Mapping[str, Resources] = field(default_factory=dict)
+    learned: Mapping[str, Learned] = field(default_factory=dict)
 
 
 class Journal:
@@ -101,10 +101,10 @@ class Journal:
     def delete_disruption(self, disruption_id: str, version: int) -> None:
         self._tried(lambda: self._store.delete_disruption(disruption_id, version))
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         return self._tried(self._store.learned)
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+    def put_learned(self, flavour: str, allocatable: Learned) -> None:
         self._tried(lambda: self._store.put_learned(flavour, allocatable))
 
     def put_bill(self, bill: Bill) -> None:

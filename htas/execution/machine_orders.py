@@ -1,4 +1,4 @@
-"""Orders: what the cloud is asked for, a call a machine, beside the cycles; and the bills they open and close."""
+"""Orders: what the cloud is asked for, a call a machine, beside the cycles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.bill_life import opened
 from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
 from htas.execution.deletion_gate import DeletionGate
@@ -17,7 +18,6 @@ from htas.model.claims import ClaimState, Instance, NodeClaim
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
-from htas.model.record import Bill
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
     CapacityError,
@@ -32,9 +32,7 @@ from htas.ports import (
 
 @dataclass(slots=True)
 class Orders:
-    """Machines ordered and deleted, with their bills. `order`, `delete` and `delete_double` return an outcome, whatever
-    went wrong.
-    """
+    """Machines ordered and deleted. `order`, `delete` and `delete_double` return an outcome, whatever went wrong."""
 
     ports: Ports
     policy: Policy
@@ -55,7 +53,6 @@ class Orders:
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
-        self.close_bill(claim)
         reached("release.recorded")
         return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
 
@@ -82,6 +79,7 @@ class Orders:
             self._fail(claim, why)
             return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, why)
         node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
+        node = msgspec.structs.replace(node, taints=tuple(dict.fromkeys((*node.taints, *group.startup_taints))))
         try:
             instance = self.ports.provider.create(claim, flavour, node)
         except TransientError as error:
@@ -95,16 +93,16 @@ class Orders:
             self._fail(claim, str(error))
             return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, str(error))
         reached("launch.created")
+        if instance.launched_at is not None:  # else its bill begins when a list says that it is charged for
+            self.ports.store.put_bill(opened(instance, claim, self.policy.catalogue, instance.launched_at, 0))
         self.own(claim, instance)
         reached("launch.recorded")
         return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """Write down which machine is the claim's, and open its bill: at the price of the zone that it is in."""
-        claim = self._priced(claim, instance)
-        self.open_bill(claim, instance)
+        """Write down which machine is the claim's."""
         state = instance.state.of_its_claim or ClaimState.REQUESTED
-        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
+        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.launched_at)
         return self.ports.store.put_claim(
             in_state(known, ClaimStep(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known
         )
@@ -117,44 +115,6 @@ class Orders:
         if held is not None:
             return _not_deleted(instance.id, held)
         return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
-
-    def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
-        self.ports.store.put_bill(
-            Bill(
-                claim.id,
-                claim.group,
-                claim.flavour,
-                claim.nanos_per_hour,
-                started_at=instance.created_at,
-                cap=claim.cap,
-            )
-        )
-
-    def with_its_zone(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
-        """The claim as it is, or written down anew, with its bill, where the cloud says another zone than was ordered.
-
-        Nova may say nothing of the zone while it builds.
-        """
-        known = self._priced(claim, instance) if instance is not None else claim
-        if known is claim or instance is None:
-            return claim
-        self.open_bill(known, instance)
-        return self.ports.store.put_claim(known)
-
-    def _priced(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """The claim with the zone that its machine is in and the price there; as it is where prices have no zones."""
-        flavour = self.policy.catalogue.named(claim.flavour)
-        if flavour is None or not flavour.prices or instance.zone in (None, claim.zone):
-            return claim
-        there = flavour.price_in(instance.zone) or claim.price
-        return msgspec.structs.replace(claim, zone=instance.zone, nanos_per_hour=there.nanos_per_hour, cap=there.cap)
-
-    def close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
-        """End its bill, now unless the machine's end is known."""
-        at = ended_at if ended_at is not None else self.ports.clock.now()
-        for bill in self.ports.store.bills(claim.created_at):
-            if bill.claim == claim.id and bill.ended_at is None:
-                self.ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
 
     def _fail(self, claim: NodeClaim, message: str) -> None:
         self.ports.store.put_claim(

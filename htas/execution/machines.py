@@ -13,16 +13,19 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.bookkeeping import Bookkeeper
 from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
 from htas.execution.claims_seen import too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.deletion_gate import DeletionGate
 from htas.execution.identity import NOBODY, Identity, identify, is_named_for, is_strange
+from htas.execution.initializing import Initializing, ended
 from htas.execution.joined import Joined
 from htas.execution.journal import put_singly, put_together
 from htas.execution.machine_orders import Orders
 from htas.execution.node_labels import NodeLabels
+from htas.execution.other_flavours import as_it_is, told, was_not_ordered
 from htas.execution.ports import Ports
 from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -31,9 +34,7 @@ from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.proposals import Launch
-from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
-from htas.planning.cluster.machines import offers_what_it_promised
 from htas.planning.namespaces import pins
 from htas.ports import ConflictError, HTASError
 
@@ -56,6 +57,7 @@ class Machines:
         self.times = MachineTimes()
         self._joined = Joined(ports, cloud)
         self._labels = NodeLabels(ports)
+        self.bookkeeper = Bookkeeper(ports, cloud, policy)
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
         self._listed: Mapping[str, Instance] = {}
@@ -74,7 +76,7 @@ class Machines:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._orders.policy = policy
+        self._orders.policy = self.bookkeeper.policy = policy
         self.gate.timeouts = policy.timeouts
 
     def launch(
@@ -153,17 +155,21 @@ class Machines:
         if view.nodes is not self.identity.nodes or instances is not self._instances:
             view = self._identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
-        claims = self._claims()
-        ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
+        known = claims = self._claims()
+        mine = self._mine(claims, instances)
+        self.bookkeeper.begin(mine)
+        ours = self._listed = self._one_for_each_claim(claims, mine, under_way)
         nodes = dict(self.identity.of_claim)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
-        outcomes: list[Outcome] = []
-        claims = self._further(claims, under_way, ours, nodes)
+        claims, outcomes = self._as_they_are(claims, under_way, ours)
+        initializing = Initializing(self._ports, self.policy, view, claims, nodes)
+        claims, found = self._further(claims, under_way, ours, initializing)
+        outcomes += found
         self._joined.revoke(claims.values(), under_way)
         for claim in claims.values():
             if claim.id not in under_way:
-                outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), view, is_partition)
+                outcomes += self._step(claim, ours.get(claim.id), initializing, is_partition)
         for claim_id, instance in ours.items():
             is_open = claim_id not in claims and claim_id not in under_way
             if is_open and instance.state is not InstanceState.DELETING:
@@ -173,6 +179,7 @@ class Machines:
             # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
             if is_open and not node.is_ready and is_named_for(node, claim_id):
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
+        outcomes += self.bookkeeper.settle(known, self._claims(), mine, instances)
         self._looked_at = self._ports.clock.now()
         return outcomes
 
@@ -181,13 +188,34 @@ class Machines:
         strangers = self.strangers(self._instances)
         return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in strangers}
 
+    def _as_they_are(
+        self, claims: dict[str, NodeClaim], under_way: frozenset[str], ours: Mapping[str, Instance]
+    ) -> tuple[dict[str, NodeClaim], list[Outcome]]:
+        """The claims with the flavours that the cloud says it runs; what people are told where those are others."""
+        catalogue = self.policy.catalogue
+        listed = ((claim, ours.get(claim.id)) for claim in claims.values() if claim.id not in under_way)
+        true = [(claim, as_it_is(claim, machine, catalogue)) for claim, machine in listed if machine is not None]
+        changed = [(claim, now) for claim, now in true if now is not claim]
+        if not changed:
+            return claims, []
+        written = put_together(self._ports.store, [now for _, now in changed])
+        outcomes = []
+        for claim, now in changed:
+            if claim.id not in written or now.flavour == claim.flavour:
+                continue
+            message = told(claim, now, catalogue)
+            outcomes.append(Outcome(Action.OTHER_FLAVOUR, claim.id, OutcomeStatus.DONE, message))
+            if was_not_ordered(claim, now):  # ordering it again would bring the same
+                self._backoffs.failed(claim.flavour, claim.zone, message, self._ports.clock.now())
+        return (claims | written if len(written) == len(changed) else self._claims()), outcomes
+
     def _further(
         self,
         claims: dict[str, NodeClaim],
         under_way: frozenset[str],
         ours: Mapping[str, Instance],
-        nodes: Mapping[str, Node],
-    ) -> dict[str, NodeClaim]:
+        initializing: Initializing,
+    ) -> tuple[dict[str, NodeClaim], list[Outcome]]:
         """The claims, those whose machines have come a step further as they are now: journalled together.
 
         With one wait for the disk each, a hundred machines that come up at once held a cycle up for seconds.
@@ -195,39 +223,42 @@ class Machines:
         now = self._ports.clock.now()
         steps: list[tuple[NodeClaim, ClaimStep, Node | None]] = []
         for claim in claims.values():
-            instance, node = ours.get(claim.id), nodes.get(claim.id)
+            instance, node = ours.get(claim.id), initializing.nodes.get(claim.id)
             if instance is None or claim.instance is None or claim.id in under_way:
                 continue
-            step = next_step(claim, instance, node, now, self.policy.timeouts)
-            if step.state is not claim.state and step.then is Then.NOTHING and step.state in _COMING_UP:
+            step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node))
+            if _is_news(claim, step, node) and step.then is Then.NOTHING and step.state in _COMING_UP:
                 steps.append((claim, step, node))
         if len(steps) < 2:
-            return claims
+            return claims, []
         written = put_together(self._ports.store, [_stepped(claim, step, node, now) for claim, step, node in steps])
-        learned = self._ports.store.learned()
+        found: list[Outcome] = []
         for before, step, node in steps:
             if before.id in written:
                 self._time(before, step, now)
-                self._learn_from(before.state, written[before.id], step, node, learned)
+                found += self._learn_from(before, written[before.id], step, node, initializing)
         # Another writer's words are gone on from one by one, as they are now: our version of them is stale.
-        return claims | written if len(written) == len(steps) else self._claims()
+        return claims | written if len(written) == len(steps) else self._claims(), found
 
-    def _one_for_each_claim(
-        self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
-    ) -> dict[str, Instance]:
-        """Our machines by claim: as their metadata say, and where these are lost, as the journal knows them by id.
-
-        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
-        it is ours.
-        """
-        ours: dict[str, Instance] = {}
+    def _mine(self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]) -> list[Instance]:
+        """Our machines: as their metadata say, and where these are lost, as the journal knows them by id."""
         claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
-        mine = [
+        return [
             i if i.claim == claim_of.get(i.id, i.claim) else msgspec.structs.replace(i, claim=claim_of[i.id])
             for i in instances
             if (i.cluster == self.policy.cluster and i.claim is not None)
             or (i.id in claim_of and not is_strange(i, self.policy.cluster))
         ]
+
+    def _one_for_each_claim(
+        self, claims: Mapping[str, NodeClaim], mine: Sequence[Instance], under_way: frozenset[str]
+    ) -> dict[str, Instance]:
+        """Our machines by claim.
+
+        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
+        it is ours.
+        """
+        ours: dict[str, Instance] = {}
         cluster = self.policy.cluster
         for instance in sorted(
             mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
@@ -244,7 +275,7 @@ class Machines:
         return self._ports.store.put_claim(in_state(claim, ClaimStep(state, message=message), self._ports.clock.now()))
 
     def release(self, claim: NodeClaim) -> None:
-        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing.
+        """Have a machine's end asked for; whether it is gone shows in a later listing.
 
         Where the cloud lists another machine for the claim than it said it made, that one's too: the id that was told
         is nobody's, and the machine would be paid for as long as the cloud is there.
@@ -255,17 +286,18 @@ class Machines:
         self.cloud.begin(claim.id, partial(self._orders.delete, claim, ids), LONGEST_DELETE_PAUSE_S)
 
     def _step(
-        self, claim: NodeClaim, instance: Instance | None, node: Node | None, view: ClusterView, is_partition: bool
+        self, claim: NodeClaim, instance: Instance | None, initializing: Initializing, is_partition: bool
     ) -> list[Outcome]:
         found: list[Outcome] = []
+        node = initializing.nodes.get(claim.id)
         if instance is not None and claim.instance is None:
             claim = self._orders.own(claim, instance)
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._orders.with_its_zone(self._seen(claim, instance, node), instance)
+        claim = self._seen(claim, instance, node)
         now = self._ports.clock.now()
-        step = next_step(claim, instance, node, now, self.policy.timeouts)
+        step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node))
         if step.then is Then.ASK_AGAIN:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
             return found
@@ -274,15 +306,14 @@ class Machines:
                 *found,
                 Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once"),
             ]
-        was = claim.state
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
-        if step.state is not claim.state:
+        if _is_news(claim, step, node):
             self._time(claim, step, now)
-            claim = self._ports.store.put_claim(_stepped(claim, step, node, now))
-            self._learn_from(was, claim, step, node, self._ports.store.learned())
+            before, claim = claim, self._ports.store.put_claim(_stepped(claim, step, node, now))
+            found += self._learn_from(before, claim, step, node, initializing)
         if step.then is Then.CLEAN_UP:
-            return found + self._clean_up(claim, step, instance, node, view)
+            return found + self._clean_up(claim, step, instance, node, initializing.view)
         if node is None:
             return found
         return found + self._labels.set_right(claim, self.identity.as_labelled.get(node.name, node), self.policy)
@@ -290,7 +321,7 @@ class Machines:
     def _time(self, claim: NodeClaim, step: ClaimStep, now: float) -> None:
         """What a step teaches of how long machines take, unless nobody looked when it came about."""
         if not self._was_away:
-            self.times = timed(self.times, claim, step.state, now)
+            self.times = timed(self.times, claim, step, now)
 
     def _seen(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> NodeClaim:
         """Note since when the cloud has not listed a claim's machine, or lists it as going.
@@ -313,21 +344,24 @@ class Machines:
         return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))
 
     def _learn_from(
-        self, was: ClaimState, claim: NodeClaim, step: ClaimStep, node: Node | None, learned: dict[str, Resources]
-    ) -> None:
-        """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers.
+        self, before: NodeClaim, claim: NodeClaim, step: ClaimStep, node: Node | None, initializing: Initializing
+    ) -> list[Outcome]:
+        """What a change of state teaches: a flavour that fails backs off, an initialized node shows what it offers.
 
         A cloud that never answered says nothing of the flavour, nor does a machine that ran.
         """
-        if step.state is ClaimState.FAILED and was in (ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED):
+        if step.state is ClaimState.FAILED and before.state in _COMING_UP - {ClaimState.READY}:
             self._backoffs.failed(claim.flavour, claim.zone, step.message, self._ports.clock.now())
-        if step.state is ClaimState.READY and node is not None:
+        if step.state is ClaimState.READY and not step.message:
             self._backoffs.worked(claim.flavour, claim.zone)
-            flavour = self.policy.catalogue.named(claim.flavour)
-            is_complete = flavour is not None and offers_what_it_promised(node.allocatable, flavour)
-            if is_complete and learned.get(claim.flavour) != node.allocatable:
-                self._ports.store.put_learned(claim.flavour, node.allocatable)
-                learned[claim.flavour] = node.allocatable
+        is_new = node is not None and before.ready_at is None and before.state in _COMING_UP
+        timed_out = (
+            is_new and claim.state is not before.state and bool(step.message) and before.node_ready_at is not None
+        )
+        outcomes = ended(claim) if timed_out else []
+        if node is not None and is_new and (timed_out or claim.state is ClaimState.READY):
+            outcomes += initializing.learn(claim, node)
+        return outcomes
 
     def _clean_up(
         self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None, view: ClusterView
@@ -339,10 +373,8 @@ class Machines:
                 claim = self._ports.store.put_claim(renewed)
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
-        else:
-            self._orders.close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
-            if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-                outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
+        elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
+            outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
@@ -371,8 +403,9 @@ class Machines:
             instance=instance.id,
             nanos_per_hour=price.nanos_per_hour,
             cap=price.cap,
-            rented_at=instance.created_at,
-            ready_at=now,
+            rented_at=instance.launched_at,
+            ready_at=now if now - instance.created_at >= self.policy.timeouts.initialization_s else None,
+            is_adopted=True,
         )
         try:
             self._ports.store.put_claim(claim)
@@ -381,14 +414,26 @@ class Machines:
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
             self.release(msgspec.structs.replace(claim, message="it had been released already"))
             return []
-        self._orders.open_bill(claim, instance)
         return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
 
 def _stepped(claim: NodeClaim, step: ClaimStep, node: Node | None, now: float) -> NodeClaim:
-    ready_at = now if claim.ready_at is None and step.state is ClaimState.READY else claim.ready_at
+    ready_at, node_ready_at = claim.ready_at, claim.node_ready_at
+    if ready_at is None and step.state is ClaimState.READY:
+        ready_at = now
+    elif ready_at is None and claim.state is ClaimState.READY:  # of a journal that did not note it
+        ready_at = claim.since
+    if node_ready_at is None and node is not None and node.is_ready:
+        node_ready_at = min(now, node.ready_since or now) if claim.is_adopted else now
     name = node.name if node is not None else None
-    return msgspec.structs.replace(in_state(claim, step, now), node=name, ready_at=ready_at)
+    stepped = in_state(claim, step, now)
+    return msgspec.structs.replace(stepped, node=name, ready_at=ready_at, node_ready_at=node_ready_at)
+
+
+def _is_news(claim: NodeClaim, step: ClaimStep, node: Node | None) -> bool:
+    """Whether a claim is in another state, or its node is Ready for the first time."""
+    is_first = claim.is_coming and claim.node_ready_at is None and node is not None and node.is_ready
+    return step.state is not claim.state or (is_first and step.state is ClaimState.REGISTERED)
 
 
 def _is_known(instance: Instance, claims: Mapping[str, NodeClaim]) -> bool:

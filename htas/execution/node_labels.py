@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from htas.execution.backoff import NO_PAUSE, Pause
 from htas.execution.identity import true_labels
+from htas.execution.other_flavours import true_type
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Taint
-from htas.model.nodes import HOSTNAME_LABEL, OWN_LABELS, Node
+from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, OWN_LABELS, Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
@@ -42,14 +43,17 @@ class NodeLabels:
         wrong = {key: text for key, text in own.items() if node.labels.get(key) != text}
         is_bare = not any(key in node.labels for key in OWN_LABELS)
         others, taints = _rest(claim, node, policy) if is_bare or claim.state is ClaimState.REGISTERED else ({}, ())
-        if not wrong and not others:
+        true = true_type(claim, node)
+        if not wrong and not others and not true:
             return []
         was_right = claim.ready_at is not None and claim.ready_at < self.ports.clock.now()
-        is_repair = bool(wrong) and (was_right or not is_bare)
+        is_repair = bool(wrong or true) and (was_right or (bool(wrong) and not is_bare))
         if is_repair and not self._may_repair(node.name):
             return []
+        given = others | true | (own if wrong else {})
+        wrong |= true
         try:
-            self.ports.cluster.set_up_node(node.name, others | (own if wrong else {}), taints if is_bare else ())
+            self.ports.cluster.set_up_node(node.name, given, taints if is_bare else ())
         except HTASError as error:
             return [Outcome(Action.SET_UP, node.name, OutcomeStatus.FAILED, f"tried again later: {error}")]
         if not is_repair:
@@ -72,9 +76,11 @@ class NodeLabels:
 
 def _rest(claim: NodeClaim, node: Node, policy: Policy) -> tuple[dict[str, str], Sequence[Taint]]:
     """What else its group and flavour give a node: the labels that it lacks, and taints."""
-    group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
+    group, catalogue = policy.group(claim.group), policy.catalogue
+    flavour = catalogue.named(claim.flavour) or catalogue.named(claim.ordered)
     if group is None or flavour is None:
         return {}, ()
     meant = machine_node(policy, group, flavour, claim.zone, claim.id)
-    labels = dict(meant.labels) | {HOSTNAME_LABEL: node.name}  # the kubelet's word counts where it has another name
+    # The kubelet's word counts where it has another name.
+    labels = dict(meant.labels) | {HOSTNAME_LABEL: node.name, INSTANCE_TYPE_LABEL: claim.flavour}
     return {key: text for key, text in labels.items() if key not in node.labels}, meant.taints

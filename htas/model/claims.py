@@ -24,8 +24,9 @@ class ClaimState(StrEnum):
     ACTIVE = "Active"
     """The machine runs; its node has not registered."""
     REGISTERED = "Registered"
-    """The node exists but is not Ready."""
+    """The node exists but is not initialized: it is not Ready, bears a start-up taint, or lacks a device."""
     READY = "Ready"
+    """Initialized: the node was Ready with all that its flavour promises. What it loses later is no part of this."""
     DRAINING = "Draining"
     RELEASED = "Released"
     """The machine is gone. Final."""
@@ -48,7 +49,7 @@ TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
 """Which state may follow which. States may be skipped: a daemon that slept sees the last one only."""
 
 COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED})
-"""Claims that count as capacity although no Ready node stands behind them yet."""
+"""Claims that count as capacity although no initialized node stands behind them yet."""
 
 
 class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,7 +80,13 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     rented_at: float | None = None
     """When the cloud began to charge for it, as its bill has it; None: it was not told."""
     ready_at: float | None = None
-    """When its node was first Ready; of a machine that was adopted, when it was found."""
+    """When its node was initialized; of a machine that was adopted long after its start, when it was found."""
+    node_ready_at: float | None = None
+    """When its node was first Ready: `timeouts.initialization` runs from then."""
+    is_adopted: bool = False
+    """The journal did not know it. It never fails for what its node lacks."""
+    ordered: str = ""
+    """The flavour that was ordered, where its machine has another; empty: it has what was ordered."""
     cap: Cap | None = None
     """The most that a calendar month of it costs; None: whatever its hours come to."""
 
@@ -118,7 +125,11 @@ class InstanceState(StrEnum):
 
 
 class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours."""
+    """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours.
+
+    `launched_at`: since when the cloud charges for it (None: not yet, or never). `ended_at`: when it stopped, where the
+    list says so.
+    """
 
     id: str
     name: str
@@ -130,6 +141,21 @@ class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str | None = None
     group: str | None = None
     fault: str = ""
+    launched_at: float | None = None
+    ended_at: float | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time for which the cloud charges a machine in one flavour, by the cloud's own books; `ended_at` None: it runs.
+
+    `name` is the machine's name: of ours, the id of its claim.
+    """
+
+    instance: str
+    name: str
+    flavour: str
+    started_at: float
+    ended_at: float | None = None
 
 
 class Headroom(msgspec.Struct, frozen=True):

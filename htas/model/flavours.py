@@ -58,6 +58,13 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.capacity if self.reserved is NOTHING else self.capacity - self.reserved
 
 
+class Learned(Resources, frozen=True, omit_defaults=True):
+    """What machines of a flavour offer, as learned from one, and what the price file promised then. None: an
+    earlier htas learned it, and it does not count.."""
+
+    promised: Resources | None = None
+
+
 class Catalogue(msgspec.Struct, frozen=True):
     """The price list. Flavour names are unique."""
 

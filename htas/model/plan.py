@@ -11,6 +11,7 @@ from htas.model.moves import Move
 from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
 from htas.model.resources import LackingRequests
+from htas.model.search_failures import SearchFailure
 from htas.model.snapshot import Memory
 
 
@@ -98,6 +99,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lacking: LackingRequests = LackingRequests()
     """Pods without requests: what it launches and drains rests on an assumption about them."""
     memory: Memory = Memory()
+    failures: tuple[SearchFailure, ...] = ()
+    """Optional searches that failed; the plan was made without them."""
 
     @property
     def is_empty(self) -> bool:

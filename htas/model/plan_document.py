@@ -10,6 +10,7 @@ from htas.model.plan import Plan
 from htas.model.proposals import Launch, Proposal
 from htas.model.rearrangement_document import leave_document
 from htas.model.resources import LackingRequests
+from htas.model.search_failures import SearchFailure
 
 API_VERSION = "htas.io/v1alpha1"
 
@@ -78,8 +79,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for item in plan.unplaced
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
+        **({"searchesFailed": [_failed(item) for item in plan.failures]} if plan.failures else {}),
         **({"podsWithoutRequests": lacking_document(plan.lacking)} if plan.lacking.pods else {}),
     }
+
+
+def _failed(item: SearchFailure) -> dict[str, Any]:
+    return {"search": item.search.value, "error": item.error, "where": list(item.where)}
 
 
 def _launch(item: Launch) -> dict[str, Any]:

@@ -186,6 +186,8 @@ class NodeGroup(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    """Its nodes register with them, and an agent takes them off: pods need not tolerate them."""
     packing: Packing = Packing()
     autoscaling: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY
     cpu_weight: float = 0.5
@@ -214,6 +216,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     launch_s: float = 300.0
     registration_s: float = 900.0
     ready_s: float = 900.0
+    initialization_s: float = 900.0
+    """From when a node is first Ready until its start-up taints are gone and what its flavour promises is there."""
     drain_s: float = 600.0
     eviction_s: float = 120.0
     """How long budgets may refuse every eviction of a node before its drain is undone (max-pod-eviction-time)."""

@@ -60,7 +60,7 @@ class Unplaced(Reason):
     )
     NOT_LET_IN = (
         "NotLetIn",
-        "A node was launched for it a moment ago and does not admit it yet.",
+        "Of an earlier htas: a node was launched for it a moment ago and did not admit it yet.",
         "Time; or the labels and taints that nodes really get, under nodeGroups.",
     )
     TOO_MANY_LAUNCHES = (
@@ -158,6 +158,11 @@ class Kept(Reason):
         "NotReady",
         "Its kubelet does not report Ready; nobody can tell what still runs on it.",
         "kubectl describe node NODE",
+    )
+    NOT_INITIALIZED = (
+        "NotInitialized",
+        "A start-up taint has not gone, or a device has not come; its machine fails after timeouts.initialization.",
+        "kubectl describe node NODE; the agent or device plugin that the message names",
     )
     UNREADABLE_POD = (
         "UnreadablePod",
@@ -374,8 +379,12 @@ class OutcomeReason(StrEnum):
     """Of a drain: a pod on the node could not be understood, and may be at work."""
     ENDS_FIRST = "EndsFirst"
     """Of a node that is handed back: a pod on it runs to its end first."""
+    NOT_INITIALIZED = "NotInitialized"
+    """Of a machine: its start-up taints did not go, or its devices did not come, within `timeouts.initialization`."""
     CLAIM_GONE = "ClaimGone"
     """Of a drain: its machine is released, failed, or not ours any more."""
+    SEARCH_FAILED = "SearchFailed"
+    """An optional search raised an exception: the plan was made without it."""
     PODS_RUN = "PodsRun"
     """Of a machine that was to be deleted: pods run on its node, and nothing has drained it."""
     RELABELLED = "Relabelled"

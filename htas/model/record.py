@@ -112,10 +112,15 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     """The extended resources it asked for, such as GPUs, sorted by name."""
 
 
-class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rental of one machine: from when the cloud accepted it until it accepted its end (None: it still runs).
+SETTLED_S = 60.0
+"""A bill that ended longer ago hardly ever changes: who adds up bills may add it once, until one is revised."""
 
-    Its price is that of its zone when it was ordered, whatever the price file says later.
+
+class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rental of one machine in one flavour, as long as the cloud charges for it (`ended_at` None: it still does).
+
+    Its price is that at which it was ordered, whatever the price file says later. `instance` is the machine's id in the
+    cloud; empty where an older htas wrote the bill.
     """
 
     claim: str
@@ -124,6 +129,19 @@ class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
     nanos_per_hour: int
     started_at: float
     ended_at: float | None = None
+    instance: str = ""
+    part: int = 0
+    """Its number among the bills of its claim: a resized machine has several, and so has a claim with two machines."""
+    is_provisional: bool = False
+    """Its end is what HTAS saw: the cloud has not confirmed it."""
+    is_price_unknown: bool = False
+    """The price file lacks its flavour: its price is that of the flavour which was ordered, or 0 without an order."""
+
+    @property
+    def id(self) -> str:
+        """What no other bill has."""
+        return f"{self.claim}#{self.part}" if self.part else self.claim
+
     cap: Cap | None = None
     """The most that a calendar month of it costs; None: whatever its hours come to."""
 

@@ -45,6 +45,10 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
             **dict(self.extended),
         }
 
+    @property
+    def parts(self) -> tuple[int, int, int, int, tuple[tuple[str, int], ...]]:
+        return self.cpu_m, self.memory_bytes, self.ephemeral_bytes, self.pods, self.extended
+
     def amount(self, name: str) -> int:
         return self.amounts().get(name, 0)
 

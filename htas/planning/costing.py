@@ -14,18 +14,18 @@ from htas.model.plan import Cost
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch, Proposal
+from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.feasibility.taints import CORDON
 from htas.planning.cluster.machines import learned_allocatable, nanos_paid
 from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.place.context import PlanContext
 from htas.planning.provision.bound import lower_bound_nanos
 
 
 def cost_of(
-    simulated: SimulatedCluster,
-    snapshot: ClusterSnapshot,
-    policy: Policy,
+    context: PlanContext,
     launch: Sequence[Launch],
     proposals: Sequence[Proposal],
     placements: Mapping[int, list[Pod]],
@@ -35,15 +35,23 @@ def cost_of(
     Edge nodes that were not bought have the edge's price, if it has one. Other nodes whose flavour the catalogue does
     not know are paid for elsewhere and count nothing.
     """
+    simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
     claims = {claim.id: claim for claim in snapshot.claims}
     before = sum(nanos_paid(node, claims.get(node.claim or ""), policy) for node in _present(simulated))
     launch = [*launch, *(machine for each in proposals for machine in each.launches)]
     saved = sum(each.value for each in proposals if each.gives_back)
     after = before + sum(machine.nanos_per_hour for machine in launch) - saved
     beside = _beside(simulated, policy, placements)
-    bound = _bound(simulated, snapshot, policy, placements, beside)
+    bound = context.attempt(
+        OptionalSearch.LOWER_BOUND, lambda: _bound(simulated, snapshot, policy, placements, beside), lambda: 0
+    )
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        bound = max(bound, _pattern_bound(simulated, snapshot, policy, placements, beside, after - beside.nanos))
+        by_patterns = context.attempt(
+            OptionalSearch.LOWER_BOUND,
+            lambda: _pattern_bound(simulated, snapshot, policy, placements, beside, after - beside.nanos),
+            lambda: 0,
+        )
+        bound = max(bound, by_patterns)
     return Cost(policy.catalogue.currency, before, after, bound + beside.nanos, beside.nanos)
 
 

@@ -10,8 +10,10 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
+from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.cluster.optional_searches import OptionalSearches, SearchRunner, as_it_is
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
@@ -29,7 +31,13 @@ Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 """What decides: `plan`, or in an experiment somebody else's way of deciding."""
 
 
-def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
+def plan(
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    stages: frozenset[Stage] = ALL_STAGES,
+    runner: SearchRunner = as_it_is,
+) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
 
     1. `open_simulation`: who runs where, who waits, and of which kind; `advance`: how an open rearrangement goes on.
@@ -42,9 +50,11 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
 
     Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
+
+    `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`.
     """
     with _collected_rarely():
-        return within_limits(lambda seen: _planned(seen, policy, now, stages), snapshot, policy)
+        return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
 
 
 NEW_OBJECTS = 50_000
@@ -68,10 +78,13 @@ def _collected_rarely() -> Iterator[None]:
             gc.set_threshold(*before)
 
 
-def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
+def _planned(
+    snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage], runner: SearchRunner
+) -> Plan:
     simulated = open_simulation(snapshot, policy, now)
     lengthening = lengthening_of(simulated, snapshot, policy)
-    context = PlanContext(simulated, snapshot, policy, now, Placer(policy, simulated.pools, lengthening))
+    placer = Placer(policy, simulated.pools, lengthening)
+    context = PlanContext(simulated, snapshot, policy, now, placer, OptionalSearches(runner))
     steps = advance(simulated, snapshot, policy, now)
     row_of = simulated.sim.table.row_of
     with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
@@ -93,7 +106,7 @@ def _suggest(
     """What to move to the edge, unless room is being made for waiting work, or nothing can be journalled."""
     if not is_due or preemptions.acts or context.simulated.sim.nominees or context.snapshot.store_problem:
         return EdgeMoves()
-    return suggest_moves(context, placements)
+    return context.attempt(OptionalSearch.EDGE_MOVES, lambda: suggest_moves(context, placements), EdgeMoves)
 
 
 def _moved_by(steps: RearrangementSteps, snapshot: ClusterSnapshot) -> list[Pod]:
@@ -116,7 +129,7 @@ def _clean(
     scale_up, work_is_waiting = scheduled.scale_up, scheduled.work_is_waiting
     names = simulated.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
-    needed |= scale_up.kept | edge_moves.needed | {*scheduled.launches.settling.values()}
+    needed |= scale_up.kept | edge_moves.needed
     if scheduled.room is not None:
         needed |= scheduled.room.way.nodes(simulated.sim)
     if simulated.rearrangement is not None:
@@ -134,4 +147,8 @@ def _clean(
         bought=tuple(scale_up.bought.values()),
     )
     with simulated.sim.defaults.counted(simulated.sim.table):
-        return clean(context, rest, is_due=is_due)
+        return context.attempt(
+            OptionalSearch.CLEANING,
+            lambda: clean(context, rest, is_due=is_due),
+            lambda: ScaleDown((), (), snapshot.memory),
+        )

@@ -13,6 +13,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from htas.model.plan import UnplacedPod
+from htas.model.search_failures import OptionalSearch
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import NEIGHBOUR_FILTERS
 from htas.planning.cluster.feasibility.filter_context import accepted
@@ -20,6 +21,7 @@ from htas.planning.cluster.simulation import Simulation, pods_by_row
 from htas.planning.disrupt.at_once import Preempted, preempt_at_once
 from htas.planning.disrupt.fallback import Fallback, Outlook, Preemptions
 from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
+from htas.planning.disrupt.search_request import Waiting
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
@@ -52,7 +54,12 @@ def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying
     queue = SchedulingQueue(context)
     scheduling = _Scheduling(context, queue, preempt_at_once(context, queue), lengthening, is_buying_due)
     made = scheduling.all_at_once()
-    return scheduling.in_turn(made) if isinstance(made, Outlook) else made
+    if isinstance(made, Scheduled):
+        return made
+    outlook = made
+    return context.attempt(
+        OptionalSearch.PREEMPTION, lambda: scheduling.in_turn(outlook), scheduling.without_preempting
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +83,27 @@ class _Scheduling:
             demands = self.queue.place()
             copies = _copies(demands)
             made = self._bought(demands)
-            waiting = fallback.waiting(made.scale_up.unplaced)
+            waiting: Waiting = self.context.attempt(
+                OptionalSearch.PREEMPTION, lambda: fallback.waiting(made.scale_up.unplaced), Waiting
+            )
             if fallback.is_outranked(waiting):
                 return Outlook(waiting, copies, made.scale_up.unplaced, self._shortage)
             branch.commit()
+        preemptions = self.context.attempt(
+            OptionalSearch.PREEMPTION,
+            lambda: self._preempted(fallback, waiting, made),
+            lambda: Preemptions(list(made.scale_up.unplaced)),
+        )
+        return replace(made, preemptions=preemptions)
+
+    def _preempted(self, fallback: Fallback, waiting: Waiting, made: Scheduled) -> Preemptions:
+        """Preempt, unless moves for the edge's sake have to be given up first."""
         with self.sim.fork() as branch:
             fallback.preempt(waiting)
             if fallback.acts_against_a_suggestion:
-                return replace(made, preemptions=fallback.suggestion_given_up(made.scale_up.unplaced))
+                return fallback.suggestion_given_up(made.scale_up.unplaced)
             branch.commit()
-        return replace(made, preemptions=fallback.result(made.scale_up.unplaced))
+        return fallback.result(made.scale_up.unplaced)
 
     def in_turn(self, outlook: Outlook) -> Scheduled:
         """Each priority is placed and preempted for before the next one; then all are bought for."""
@@ -97,6 +115,11 @@ class _Scheduling:
                 return replace(made, preemptions=fallback.result(made.scale_up.unplaced))
         made = self._bought(self.queue.place())
         return replace(made, preemptions=fallback.suggestion_given_up(made.scale_up.unplaced))
+
+    def without_preempting(self) -> Scheduled:
+        """Everybody is placed and bought for, and nobody is preempted."""
+        made = self._bought(self.queue.place())
+        return replace(made, preemptions=Preemptions(list(made.scale_up.unplaced)))
 
     def _bought(self, demands: Sequence[Demand]) -> Scheduled:
         """Machines bought for what found no room."""
@@ -129,7 +152,11 @@ class _Scheduling:
         if not self.context.policy.moves_instead_of_buying or not scale_up.bought or scale_up.is_for_more:
             return None
         rentals = self.lengthening.rentals if self.lengthening is not None else None
-        return instead_of_buying(self.context, scale_up.bought, rentals)
+        return self.context.attempt(
+            OptionalSearch.MAKING_ROOM,
+            lambda: instead_of_buying(self.context, scale_up.bought, rentals),
+            lambda: None,
+        )
 
     def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, held_back: Sequence[UnplacedPod]) -> ScaleUp:
         """What is bought for the others once room is made for some."""

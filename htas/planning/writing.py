@@ -15,10 +15,12 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
+from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.declined import declined_after, told_declined
 from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.feasibility.volumes import reaches
+from htas.planning.cluster.initialization import Registered, in_words, still_awaited
 from htas.planning.cluster.simulation import Placements
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
@@ -43,7 +45,7 @@ def write_plan(
     steps: RearrangementSteps,
 ) -> Plan:
     """The plan that the stages came to."""
-    simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
+    snapshot, preemptions = context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     costs = DeletionCosts(snapshot, context.policy)
     promised = _promised(context, bought, placements)
@@ -56,7 +58,7 @@ def write_plan(
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
+        cost=cost_of(context, launch, proposals, placements),
         bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
         nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
         launch=launch,
@@ -76,6 +78,7 @@ def write_plan(
             states_costs=tuple(sorted(costs.stating)),
             launches=_launches(context, scheduled, filled, given),
         ),
+        failures=tuple(context.searches.failures),
     )
 
 
@@ -198,12 +201,13 @@ def _given(
     simulated = context.simulated
     given: list[Bind | Hold] = []
     nodes: list[Node] = simulated.sim.table.nodes
+    registered = _registered(context)
     for row, pods in placements.items():
         if row in bought:
             continue
         name = nodes[row].name
         if name in simulated.coming:
-            given += [hold(pod.key, name, HoldReason.MACHINE_COMING) for pod in pods]
+            given += _on_machine_coming(context, row, pods, registered.get(name), placed_at_first, costs)
             continue
         for pod in pods:
             if pod.key not in placed_at_first:
@@ -213,6 +217,38 @@ def _given(
             else:
                 given.append(_bind_or_hold(pod, name, context.snapshot, context.policy, costs))
     return given
+
+
+def _registered(context: PlanContext) -> dict[str, tuple[NodeClaim, Node]]:
+    """Claims whose node is Ready and not initialized yet, with that node."""
+    claims = {claim.id: claim for claim in context.snapshot.claims if claim.is_coming}
+    nodes = context.snapshot.cluster.nodes if claims else ()
+    return {node.claim: (claims[node.claim], node) for node in nodes if node.is_ready and node.claim in claims}
+
+
+def _on_machine_coming(
+    context: PlanContext,
+    row: int,
+    pods: Sequence[Pod],
+    registered: tuple[NodeClaim, Node] | None,
+    placed_at_first: Collection[str],
+    costs: DeletionCosts,
+) -> list[Bind | Hold]:
+    """Pods wait for their machine, but for those that its registered node can run as it is."""
+    promised = context.simulated.sim.table.nodes[row]
+    awaited = still_awaited(*registered, context.policy, context.snapshot.learned) if registered is not None else ()
+    if registered is None or not awaited:
+        return [hold(pod.key, promised.name, HoldReason.MACHINE_COMING) for pod in pods]
+    _, node = registered
+    running = context.simulated.running.get(row, ())
+    now = Registered(node, promised, sum((pod.requests for pod in running), NOTHING))
+    why = f"its machine is {in_words(awaited)}"
+    return [
+        _bind_or_hold(pod, node.name, context.snapshot, context.policy, costs)
+        if pod.key in placed_at_first and now.take(pod)
+        else Hold(pod.key, promised.name, HoldReason.MACHINE_COMING, why)
+        for pod in pods
+    ]
 
 
 def _bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy, costs: DeletionCosts) -> Bind | Hold:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 
 from htas.model.flavours import Billing
+from htas.model.record import SETTLED_S
 from htas.ports import StorePort
 from htas.profiler import accounts
 
-SETTLED_S = 60.0
-"""A bill closed so long ago is not written any more."""
-
 
 class Meter:
-    """Adds up bills; those closed a while ago are added once. Safe from several threads."""
+    """Adds up bills; those closed a while ago are added once, until one of them is revised. Safe from several threads.
 
-    def __init__(self, store: StorePort) -> None:
+    `revisions` grows when a bill that ended longer than SETTLED_S ago is added or changed.
+    """
+
+    def __init__(self, store: StorePort, revisions: Callable[[], int] = int) -> None:
         self._store = store
+        self._revisions = revisions
         self._lock = Lock()
+        self._revision = 0
         self._settled = 0
         self._since = 0.0
 
     def nano_seconds(self, billing: Billing, now: float) -> int:
         """Price × billed seconds of all machines up to now; raises what the store raises."""
         with self._lock:
+            revision = self._revisions()
+            if revision != self._revision:
+                self._revision, self._settled, self._since = revision, 0, 0.0
             bills = self._store.bills(self._since)
             amount = self._settled + accounts.total(bills, billing, now)
             before = now - SETTLED_S

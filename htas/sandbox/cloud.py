@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
@@ -11,12 +11,12 @@ from random import Random
 import msgspec
 
 from htas.model.billing import Price
-from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
+from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, Node
-from htas.model.resources import NOTHING
-from htas.ports import CapacityError, NotFoundError
+from htas.model.resources import NOTHING, Resources
+from htas.ports import CapacityError, NotFoundError, TransientError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.faults import Faults
@@ -41,6 +41,23 @@ class Boot(StrEnum):
     REGISTERS_LATE = "registers late"
     REGISTERS_BARE = "registers bare"
     """Its kubelet gives the node none of the labels and taints it was meant to have."""
+
+
+class Shows(msgspec.Struct, frozen=True):
+    """What a machine's node shows of it: a share of its flavour's cores and memory, and its devices after a while.
+
+    A share above 1: the kubelet lies. `devices_after_s` counts from when the node is Ready; None: they never come.
+    """
+
+    share: float = 1.0
+    devices_after_s: float | None = 0.0
+
+    def offered(self, flavour: Flavour) -> Resources:
+        """What the node offers in the end."""
+        whole = flavour.allocatable
+        cpu_m, memory = int(whole.cpu_m * self.share), int(whole.memory_bytes * self.share)
+        devices = () if self.devices_after_s is None else whole.extended
+        return msgspec.structs.replace(whole, cpu_m=cpu_m, memory_bytes=memory, extended=devices)
 
 
 class Chances(msgspec.Struct, frozen=True):
@@ -96,6 +113,8 @@ class SandboxCloud:
         self._changes = 0
         self._wake: Callable[[], None] = lambda: None
         self._deletes_to_forget = 0
+        self._unanswered = Counter[str]()
+        self._others: deque[Flavour] = deque()
         self._unlisted: set[str] = set()
         self.sold: tuple[str, ...] | None = None
         """Names of the flavours it has; None: whatever is asked for."""
@@ -103,6 +122,19 @@ class SandboxCloud:
         """What nodes of machines ordered from now on bear beside what is asked for, as an image may have it."""
         self.taints_for_s: float | None = None
         """So long after it is Ready a node loses them; None: never."""
+        self.charges_from_launch = False
+        """Machines are charged for from when they are active, as by Nova's usage; else from when they are accepted."""
+        self.tells_usage = True
+        """Whether it says what it charged for."""
+        self.labels: dict[str, str] = {}
+        """What kubelets of machines ordered from now on write on their nodes, whatever is asked for."""
+        self.startup_taints: tuple[Taint, ...] = ()
+        """What agents take off nodes `taints_for_s` after they are Ready, whoever gave it; None: at once."""
+        self.shows = Shows()
+        """What nodes of machines ordered from now on show; those of `arranged` show something else."""
+        self.arranged: deque[Shows] = deque()
+        self._offered: dict[str, tuple[float | None, Resources]] = {}
+        """By machine, so long after it is Ready its node offers this."""
         self.kubelet = ""
         """The version that nodes of machines ordered from now on tell, as an image has it; empty: they tell none."""
 
@@ -117,8 +149,9 @@ class SandboxCloud:
         if draw() < self.chances.out_of_stock:
             raise CapacityError(f"no valid host was found for {flavour.name}")
         self._check_room(flavour)
-        instance = self._rent(claim, flavour, node)
+        instance = self._rent(claim, self._others.popleft() if self._others else flavour, node)
         self._boot(instance.id, node.name, self._boots.popleft() if self._boots else self.chances.boot(draw))
+        self._lose_answer("create")
         return instance
 
     def _rent(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
@@ -137,32 +170,40 @@ class SandboxCloud:
         )
         node = msgspec.structs.replace(
             node,
-            allocatable=flavour.allocatable,
+            allocatable=self._first_shown(instance.id, flavour),
             is_ready=False,
             is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             uid=f"node-{instance.id}",
-            labels={**GIVEN_BY_KUBELETS, **node.labels},
-            taints=(*node.taints, *self.taints),
+            labels={**GIVEN_BY_KUBELETS, **node.labels, **self.labels},
+            taints=tuple(dict.fromkeys((*node.taints, *self.taints))),
             kubelet=self.kubelet,
         )
         self._let(instance, flavour, node)
-        return instance
+        return self._instances[instance.id]
+
+    def _first_shown(self, instance_id: str, flavour: Flavour) -> Resources:
+        """What a node offers as it registers; its devices may come later."""
+        shows = self.arranged.popleft() if self.arranged else self.shows
+        offered = shows.offered(flavour)
+        self._offered[instance_id] = shows.devices_after_s, offered
+        return offered if shows.devices_after_s == 0 else msgspec.structs.replace(offered, extended=())
 
     def _let(self, instance: Instance, flavour: Flavour, node: Node) -> None:
         """The machine is there, with the node it is or becomes, and is paid for since it was made."""
         self._instances[instance.id] = instance
         self._flavours[instance.id] = flavour
         self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
+        if not self.charges_from_launch or instance.state is not InstanceState.BUILDING:
+            self._charge(instance.id, instance.created_at)
+
+    def _charge(self, instance_id: str, since: float) -> None:
+        """It is paid for from now on, at the price of its flavour in its zone."""
+        instance, flavour = self._instances[instance_id], self._flavours[instance_id]
+        launched_at = since if instance.launched_at is None else instance.launched_at
+        self._instances[instance_id] = msgspec.structs.replace(instance, launched_at=launched_at)
         price = flavour.price_in(instance.zone) or Price(flavour.nanos_per_hour, flavour.cap)
-        rental = Rental(
-            instance.id,
-            instance.claim or "",
-            flavour.name,
-            price.nanos_per_hour,
-            instance.created_at,
-            cap=price.cap,
-        )
-        self._rentals[instance.id] = rental
+        rental = Rental(instance.id, instance.claim or "", flavour.name, price.nanos_per_hour, since, cap=price.cap)
+        self._rentals[instance_id] = rental
         self._ledger.rentals.append(rental)
 
     def _boot(self, instance_id: str, node: str, boot: Boot) -> None:
@@ -188,8 +229,10 @@ class SandboxCloud:
         if instance.state is InstanceState.DELETING:
             self._queue.after(DELETE_S, partial(self._gone, instance_id))
             return
-        self._instances[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
-        self._end_rental(instance_id)
+        ended_at = self._end_rental(instance_id)
+        self._instances[instance_id] = msgspec.structs.replace(
+            instance, state=InstanceState.DELETING, ended_at=ended_at
+        )
         for name in self._nodes_of(instance_id):
             self._ledger.killed_by_release += self._cluster.lose_pods(name)
             self._cluster.set_ready(name, False)
@@ -197,6 +240,7 @@ class SandboxCloud:
             self._deletes_to_forget -= 1
         else:
             self._queue.after(DELETE_S, partial(self._gone, instance_id))
+        self._lose_answer("delete")
 
     def adopt(self, instance_id: str, cluster: str, claim: str, group: str) -> None:
         self.faults.strike("adopt")
@@ -213,6 +257,16 @@ class SandboxCloud:
     def headroom(self) -> Headroom:
         self.faults.strike("headroom")
         return self._room()
+
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        self.faults.strike("usage")
+        if not self.tells_usage:
+            return None
+        return [
+            Usage(each.instance, each.claim, each.flavour, each.started_at, each.ended_at)
+            for each in self._ledger.rentals
+            if each.started_at < until and (each.ended_at is None or each.ended_at > since)
+        ]
 
     def changes(self) -> int:
         return self._changes
@@ -246,6 +300,40 @@ class SandboxCloud:
         """Let the next machines whose end is asked for stay as they are: a host died with the wish."""
         self._deletes_to_forget += count
 
+    def leave_unanswered(self, call: str, count: int = 1) -> None:
+        """Let the next calls (create, delete) be carried out, and their answers be lost."""
+        self._unanswered[call] += count
+
+    def _lose_answer(self, call: str) -> None:
+        if self._unanswered[call]:
+            self._unanswered[call] -= 1
+            raise TransientError("the answer was lost")
+
+    def arrange_flavour(self, flavour: Flavour) -> None:
+        """Let the next machine that is rented be of this flavour, whatever was ordered; its node names what was."""
+        self._others.append(flavour)
+
+    def resize(self, instance_id: str, flavour: Flavour) -> None:
+        """An operator gives a machine another flavour; its node offers that from now on, and keeps its labels."""
+        self._flavours[instance_id] = flavour
+        instance = msgspec.structs.replace(self._instances[instance_id], flavour=flavour.name)
+        self._instances[instance_id] = instance
+        if self._end_rental(instance_id) is not None:
+            self._charge(instance_id, self._clock.now())
+        node = msgspec.structs.replace(self._nodes[instance_id], allocatable=flavour.allocatable)
+        self._nodes[instance_id] = node
+        self._cluster.offer(node.name, flavour.allocatable)
+
+    def break_down(self, instance_id: str) -> None:
+        """A machine falls into ERROR: it is charged for until it is deleted, and its node falls silent."""
+        self._instances[instance_id] = msgspec.structs.replace(
+            self._instances[instance_id], state=InstanceState.ERROR, fault="its host failed"
+        )
+        node = self._nodes[instance_id].name
+        self._cluster.lose_pods(node)
+        self._cluster.set_ready(node, False)
+        self._note_change()
+
     def unlist(self, instance_id: str) -> None:
         """A machine runs on and is listed no more: the list is another project's, or a part of the cloud is down."""
         self._unlisted.add(instance_id)
@@ -274,10 +362,13 @@ class SandboxCloud:
         self._instances[instance_id] = msgspec.structs.replace(known, state=InstanceState.ERROR, fault="resize failed")
         self._note_change()
 
-    def _end_rental(self, instance_id: str) -> None:
+    def _end_rental(self, instance_id: str) -> float | None:
+        """Charge for it no longer; returns the end, None where it was not charged for."""
         rental = self._rentals.pop(instance_id, None)
-        if rental is not None:
-            rental.ended_at = self._clock.now()
+        if rental is None:
+            return None
+        rental.ended_at = self._clock.now()
+        return rental.ended_at
 
     def _check_room(self, flavour: Flavour) -> None:
         same = sum(other.name == flavour.name for other in self._flavours.values())
@@ -296,6 +387,8 @@ class SandboxCloud:
         instance = self._instances.get(instance_id)
         if instance is not None and instance.state is InstanceState.BUILDING:
             self._instances[instance_id] = msgspec.structs.replace(instance, state=InstanceState.ACTIVE)
+            if instance.launched_at is None:
+                self._charge(instance_id, self._clock.now())
 
     def _fail(self, instance_id: str) -> None:
         instance = self._instances.get(instance_id)
@@ -316,8 +409,12 @@ class SandboxCloud:
         instance = self._instances.get(instance_id)
         if instance is not None and instance.state is InstanceState.ACTIVE:
             self._cluster.set_ready(node, True)
-            if self.taints_for_s is not None:
-                self._queue.after(self.taints_for_s, partial(self._cluster.take_off, node, self.taints))
+            passing = (*self.startup_taints, *(self.taints if self.taints_for_s is not None else ()))
+            if passing:
+                self._queue.after(self.taints_for_s or 0.0, partial(self._cluster.take_off, node, passing))
+            after_s, offered = self._offered.get(instance_id, (None, NOTHING))
+            if after_s:
+                self._queue.after(after_s, partial(self._cluster.set_offered, node, offered))
 
     def _gone(self, instance_id: str) -> None:
         self._instances.pop(instance_id, None)

@@ -104,12 +104,25 @@ class SandboxCluster(PodLife):
             left = tuple(taint for taint in known.taints if taint not in taints)
             self._set_node(msgspec.structs.replace(known, taints=left))
 
+    def set_offered(self, node: str, offered: Resources) -> None:
+        """A kubelet reports other amounts, as after a device plugin has registered."""
+        known = self._nodes.get(node)
+        if known is not None:
+            self._set_node(msgspec.structs.replace(known, allocatable=offered))
+            self._note_change()
+
     def disown_node(self, node: str) -> None:
         self.faults.strike("disown_node")
         known = self._nodes.get(node)
         if known is not None:
             labels = {label: text for label, text in known.labels.items() if label not in OWN_LABELS}
             self._set_node(msgspec.structs.replace(known, labels=labels))
+
+    def offer(self, node: str, allocatable: Resources) -> None:
+        """A node offers so much from now on, if it is there."""
+        if node in self._nodes:
+            self._set_node(msgspec.structs.replace(self._nodes[node], allocatable=allocatable))
+            self._note_change()
 
     def delete_node(self, node: str) -> None:
         self.faults.strike("delete_node")

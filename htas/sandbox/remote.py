@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord
@@ -209,6 +209,10 @@ class RemoteCloud:
 
     def instances(self) -> Sequence[Instance]:
         found: list[Instance] = self._call("cloud.instances")
+        return found
+
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        found: list[Usage] | None = self._call("cloud.usage", since, until)
         return found
 
     def headroom(self) -> Headroom:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.claims import Headroom, Instance, NodeClaim, Usage
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord, Refusal
@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
     "cloud.adopt": (lambda world: world.cloud.adopt, (str, str, str, str), None),
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
+    "cloud.usage": (lambda world: world.cloud.usage, (float, float), list[Usage] | None),
     "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
     "cloud.changes": (lambda world: world.cloud.changes, (), int),
     "migration.start": (lambda world: world.migration.start, (Pod, str, MigrationMethod), None),

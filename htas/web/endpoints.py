@@ -27,6 +27,7 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.initialization import registered_nodes
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
@@ -103,8 +104,9 @@ def _top(seat: Seat, picture: Picture, asked: ApiRequest) -> PresentCluster:
     view, sort = picture.snapshot.cluster, asked.query.sort
     kept = Counter(item.reason.value for item in picture.plan.kept)
     reasons = Reasons(kept, Counter(item.reason.value for item in picture.plan.unplaced))
+    waiting = registered_nodes(picture.snapshot, picture.policy)
     return present_of(
-        view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, reasons, picture.on
+        view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, reasons, picture.on, waiting
     )
 
 

@@ -1,6 +1,7 @@
+import msgspec
 import pytest
 
-from htas.model.claims import ClaimState, InstanceState, NodeClaim
+from htas.model.claims import ClaimState, InstanceState, NodeClaim, Usage
 from htas.planning.cluster.machines import machine_node
 from htas.ports import NotFoundError
 from tests.builders import NECTAR, make_policy
@@ -72,6 +73,31 @@ def test_headroom_never_grows_by_buying(universe: Universe) -> None:
     for name in ("instances", "cpu_m", "memory_bytes"):
         granted, left = getattr(before, name), getattr(after, name)
         assert granted is None or left < granted
+
+
+def test_usage_has_a_machine_for_as_long_as_its_list_says_it_is_charged(universe: Universe) -> None:
+    began = universe.clock.now() - 2  # clouds may write whole seconds
+    instance_id = create(universe)
+    universe.wait(LONG_S)
+    [listed] = [each for each in universe.provider.instances() if each.id == instance_id]
+    assert listed.launched_at is not None
+    if universe.provider.usage(began, universe.clock.now()) is None:
+        return  # it keeps no books
+    running = used(universe, instance_id, began)
+    assert running == [Usage(instance_id, "c1", FLAVOUR.name, listed.launched_at)]
+    universe.provider.delete(instance_id)
+    universe.wait(LONG_S)
+    [gone] = used(universe, instance_id, began)
+    assert gone.ended_at is not None
+    assert gone == msgspec.structs.replace(running[0], ended_at=gone.ended_at)
+    assert listed.launched_at < gone.ended_at <= universe.clock.now()
+    assert not used(universe, instance_id, gone.ended_at + 1), "what ended before the window"
+    assert used(universe, instance_id, gone.ended_at - 1) == [gone], "what it was charged for is told in whole"
+
+
+def used(universe: Universe, instance_id: str, since: float) -> list[Usage]:
+    found = universe.provider.usage(since, max(universe.clock.now(), since + 1))
+    return [each for each in found or () if each.instance == instance_id]
 
 
 def test_an_adopted_machine_bears_its_new_name_and_group(universe: Universe) -> None:

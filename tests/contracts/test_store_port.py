@@ -26,7 +26,7 @@ from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.ports import ConflictError, StorePort
-from tests.builders import NOW, amounts, make_job, make_pod, running
+from tests.builders import NOW, learned, make_job, make_pod, running
 from tests.far_store import far_store, opened_behind
 from tests.waiting import until
 
@@ -150,9 +150,9 @@ def test_there_is_one_rearrangement_and_its_second_writer_is_told(store: StorePo
 
 
 def test_what_was_learned_is_kept(store: StorePort) -> None:
-    store.put_learned("f", amounts("1", "1Gi", 10))
-    store.put_learned("f", amounts("2", "2Gi", 10))
-    assert store.learned() == {"f": amounts("2", "2Gi", 10)}
+    store.put_learned("f", learned("1", "1Gi"))
+    store.put_learned("f", learned("2", "2Gi"))
+    assert store.learned() == {"f": learned("2", "2Gi")}
 
 
 def test_bills_are_opened_and_closed(store: StorePort) -> None:
@@ -315,14 +315,14 @@ def test_everything_is_there_again_after_closing(opening: Opening) -> None:
     provisioned = ProfileRow(NOW, ProfileEvent.PROVISIONING, "n", "f", 0, 2**34, 8000, 2**34, 8000)
     with opened(opening) as store:
         written = store.put_claim(claim()), store.put_disruption(Drain("n", "c1", "Empty", NOW))
-        store.put_learned("f", amounts("1", "1Gi", 10))
+        store.put_learned("f", learned("1", "1Gi"))
         store.put_bill(Bill("c1", "g", "f", 5, NOW))
         store.add_profile([provisioned])
         store.add_runs([run("u", NOW)])
         number = store.add_cycle(cycle(NOW))
     with opened(opening) as store:
         assert (*store.claims(), *drains_of(store.disruptions())) == written
-        assert store.learned() == {"f": amounts("1", "1Gi", 10)}
+        assert store.learned() == {"f": learned("1", "1Gi")}
         assert list(store.bills()) == [Bill("c1", "g", "f", 5, NOW)]
         assert list(store.profile()) == [provisioned]
         assert list(store.runs()) == [run("u", NOW)]
@@ -332,11 +332,11 @@ def test_everything_is_there_again_after_closing(opening: Opening) -> None:
 def test_trying_it_out_changes_nothing(opening: Opening) -> None:
     with opened(opening) as store:
         written = store.put_claim(claim())
-        store.put_learned("f", amounts("1", "1Gi", 10))
+        store.put_learned("f", learned("1", "1Gi"))
         for _ in range(3):
             store.probe()
         assert list(store.claims()) == [written]
-        assert store.learned() == {"f": amounts("1", "1Gi", 10)}
+        assert store.learned() == {"f": learned("1", "1Gi")}
 
 
 def test_several_claims_are_written_as_one_is(opening: Opening) -> None:

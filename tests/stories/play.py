@@ -21,6 +21,11 @@ from tests.builders import batch_group, make_policy
 GIB = 2**30
 
 
+def no_search_failed(result: CycleResult) -> None:
+    """The planner does without a search that raises, so a story would not notice."""
+    assert result.plan.failures == ()
+
+
 class Story:
     """One world and the daemon that serves it; `crash` replaces the daemon by a new one on the same store."""
 
@@ -40,7 +45,7 @@ class Story:
         world = self.world
         self.ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self.store, world.announcer)
         self.daemon = Daemon(self.ports, self.policy, optimizer=self.optimizer)
-        self.daemon.listeners.append(self.seen.append)
+        self.daemon.listeners += [self.seen.append, no_search_failed]
         self.driver = VirtualDriver(world, self.daemon)
 
     def play(self, until_s: float) -> Story:

@@ -9,7 +9,7 @@ from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import batches, body_of, date_of, day_of, decoded, first_millis, millis, shard_of
 from htas.adapters.cassandra.session import Row, Session
 from htas.adapters.stored import readable
-from htas.model.record import Bill, Run
+from htas.model.record import DAY_S, Bill, Run
 
 BILL_SHARDS = 16
 RUN_SHARDS = 32
@@ -20,6 +20,7 @@ _OPEN = "INSERT INTO KEYSPACE.open_bills (cluster, shard, claim, body) VALUES (?
 _CLOSE = "DELETE FROM KEYSPACE.open_bills WHERE cluster = ? AND shard = ? AND claim = ?"
 _OPEN_BILLS = "SELECT body FROM KEYSPACE.open_bills WHERE cluster = ? AND shard = ?"
 _ADD_CLOSED = "INSERT INTO KEYSPACE.closed_bills (cluster, day, claim, body) VALUES (?, ?, ?, ?) USING TTL ?"
+_REVISED = "DELETE FROM KEYSPACE.closed_bills WHERE cluster = ? AND day = ? AND claim = ?"
 _CLOSED_BILLS = "SELECT body FROM KEYSPACE.closed_bills WHERE cluster = ? AND day = ?"
 _ADD_RUN = (
     "INSERT INTO KEYSPACE.runs (cluster, day, shard, ended_at, uid, node, body)"
@@ -32,7 +33,10 @@ _RUNS = (
 
 
 class StoredBills:
-    """Open ones in one table, closed ones by the day of their end. One that is read in both is closed."""
+    """Open ones in one table, closed ones by the day of their end. The column `claim` holds the bill's id.
+
+    One that is read twice is the one that the cloud has confirmed, else the open one.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -41,24 +45,29 @@ class StoredBills:
         self._days = Days(session, "bills", session.settings.retention.bills_s)
 
     def put(self, bill: Bill) -> None:
-        key = (self._name, shard_of(bill.claim, BILL_SHARDS), bill.claim)
-        what = f"writing the bill of {bill.claim}"
+        key = (self._name, shard_of(bill.id, BILL_SHARDS), bill.id)
+        what = f"writing the bill of {bill.id}"
         if bill.ended_at is None:
             self._session.write(what, _OPEN, (*key, body_of(bill)))
             return
         day = day_of(bill.ended_at)
         self._days.note([day])
-        closed = (self._name, date_of(day), bill.claim, body_of(bill), self._ttl)
-        self._session.write_together(what, [(_ADD_CLOSED, closed), (_CLOSE, key)])
+        closed = (self._name, date_of(day), bill.id, body_of(bill), self._ttl)
+        revised = [] if bill.is_provisional else self._days.since((day + 1) * DAY_S)
+        gone = [(_REVISED, (self._name, date_of(later), bill.id)) for later in revised]  # it was thought to end later
+        self._session.write_together(what, [(_ADD_CLOSED, closed), (_CLOSE, key), *gone])
 
     def since(self, instant: float) -> Sequence[Bill]:
         shards = [(self._name, shard) for shard in range(BILL_SHARDS)]
         # Open ones are read first: one that is closed meanwhile is then found twice, and not missed.
-        found = {bill.claim: bill for bill in self._read(_OPEN_BILLS, shards)}
+        found = {bill.id: bill for bill in self._read(_OPEN_BILLS, shards)}
         days = [(self._name, date_of(day)) for day in reversed(self._days.since(instant))]
-        found |= {bill.claim: bill for bill in self._read(_CLOSED_BILLS, days)}
+        for bill in self._read(_CLOSED_BILLS, days):
+            known = found.get(bill.id)
+            if known is None or not bill.is_provisional or known.is_provisional:
+                found[bill.id] = bill
         kept = (bill for bill in found.values() if bill.ended_at is None or bill.ended_at >= instant)
-        return sorted(kept, key=lambda bill: bill.claim)
+        return sorted(kept, key=lambda bill: bill.id)
 
     def _read(self, query: str, partitions: Sequence[tuple[object, ...]]) -> Iterable[Bill]:
         for rows in self._session.rows_of("reading bills", query, partitions):

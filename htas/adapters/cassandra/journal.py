@@ -19,7 +19,7 @@ from htas.adapters.cassandra.rows import body_of, decoded, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
-from htas.model.resources import Resources
+from htas.model.flavours import Learned
 from htas.ports import ConflictError, Queued, TransientError
 
 CLAIM_SHARDS = 32
@@ -103,11 +103,11 @@ class Journal:
 
         self._until_known(disruption_id, delete)
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         found = self._session.rows("reading what was learned", _LEARNED, (self._name,))
-        return {flavour: decoded(body, Resources) for flavour, body in found}
+        return {flavour: decoded(body, Learned) for flavour, body in found}
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+    def put_learned(self, flavour: str, allocatable: Learned) -> None:
         self._session.write("writing what was learned", _PUT_LEARNED, (self._name, flavour, body_of(allocatable)))
 
     # Inside.

@@ -13,8 +13,8 @@ from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import Disruption
+from htas.model.flavours import Learned
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
-from htas.model.resources import Resources
 from htas.ports import Queued
 
 
@@ -64,10 +64,10 @@ class CassandraStore:
 
     # What was learned and what is owed.
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         return self._journal.learned()
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+    def put_learned(self, flavour: str, allocatable: Learned) -> None:
         self._journal.put_learned(flavour, allocatable)
 
     def put_bill(self, bill: Bill) -> None:

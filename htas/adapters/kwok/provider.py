@@ -17,7 +17,7 @@ import structlog
 
 from htas.adapters.kubernetes.api import MERGE_PATCH, ApiServer, part
 from htas.adapters.kwok.machines import MARK, Fate, Faults, Machine, fate_of, node_manifest
-from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
+from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim, Usage
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, Node
 from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError, TransientError
@@ -155,6 +155,9 @@ class KwokProvider:
 
     def headroom(self) -> Headroom:
         return Headroom()
+
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        return None  # nobody keeps books on machines that cost nothing
 
     def changes(self) -> int:
         return 0  # these machines fail when they are asked for, or not at all
@@ -316,6 +319,7 @@ class KwokProvider:
             cluster=cluster,
             claim=machine.claim,
             group=machine.group,
+            launched_at=machine.created_at,
         )
 
 

@@ -73,6 +73,15 @@ class OpenStackApi:
     def delete(self, service: str, path: str) -> None:
         self._call("DELETE", service, path)
 
+    def project(self) -> str:
+        """The id of the project that it is logged in to; raises as a call does."""
+        try:
+            return str(self._service("compute").get_project_id() or "")
+        except HTASError:
+            raise
+        except (keystone.ClientException, sdk.SDKException, requests.RequestException, OSError) as error:
+            raise self._noted(failure("the project's id", error)) from error
+
     def close(self) -> None:
         """Forget tokens and connections. What is asked afterwards begins with clouds.yaml anew."""
         with self._lock:

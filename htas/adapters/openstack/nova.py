@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -85,6 +86,20 @@ class Nova:
             memory_bytes=None if ram is None else ram * MIB,
         )
 
+    def usage(self, since: float, until: float) -> list[wire.ServerUsage]:
+        """What the project was charged for within a window: servers that ran at some time in it, gone or not."""
+        found: list[wire.ServerUsage] = []
+        window: dict[str, str | int] = {"start": _utc(since), "end": _utc(until), "detailed": 1, "limit": PAGE}
+        query: Mapping[str, str | int] = window
+        path = f"/os-simple-tenant-usage/{quote(self.api.project())}"
+        while True:
+            page = _read(self.api.get("compute", path, query), wire.TenantUsage)
+            found += page.tenant_usage.server_usages
+            following = _next(page.tenant_usage_links)
+            if not following or not page.tenant_usage.server_usages:
+                return found
+            query = window | following
+
     def images(self, query: Mapping[str, str]) -> list[wire.Named]:
         return _read(self.api.get("image", "/images", query), wire.Images).images
 
@@ -111,6 +126,11 @@ class Nova:
             if not following or not page.servers:
                 return found
             query = following
+
+
+def _utc(instant: float) -> str:
+    """An instant as os-simple-tenant-usage reads it."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 class _Id(msgspec.Struct):

@@ -21,7 +21,7 @@ from htas.adapters.openstack.names import Names
 from htas.adapters.openstack.nova import Nova
 from htas.adapters.openstack.settings import Recipe
 from htas.adapters.openstack.user_data import UserData
-from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
+from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim, Usage
 from htas.model.flavours import Catalogue, Flavour, differences
 from htas.model.nodes import Node
 from htas.ports import CapacityError, HTASError, NotFoundError, PermanentError, RefusedError, TransientError
@@ -131,6 +131,10 @@ class OpenStackProvider:
 
     def headroom(self) -> Headroom:
         return self.listing.headroom()
+
+    def usage(self, since: float, until: float) -> Sequence[Usage] | None:
+        told = (wire.usage_of(each) for each in self._nova.usage(since, until))
+        return [each for each in told if each is not None]
 
     def changes(self) -> int:
         return self.listing.changes

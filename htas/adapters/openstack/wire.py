@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from htas.model.claims import Instance, InstanceState
+from htas.model.claims import Instance, InstanceState, Usage
 from htas.model.flavours import MachineSize
 
 CLUSTER, CLAIM, GROUP = "htas.cluster", "htas.claim", "htas.group"
@@ -33,6 +33,8 @@ class Server(msgspec.Struct):
     zone: str | None = msgspec.field(default=None, name="OS-EXT-AZ:availability_zone")
     task: str | None = msgspec.field(default=None, name="OS-EXT-STS:task_state")
     fault: _Fault | None = None
+    launched_at: str | None = msgspec.field(default=None, name="OS-SRV-USG:launched_at")
+    terminated_at: str | None = msgspec.field(default=None, name="OS-SRV-USG:terminated_at")
 
 
 class Link(msgspec.Struct):
@@ -47,6 +49,27 @@ class Servers(msgspec.Struct):
 
 class OneServer(msgspec.Struct):
     server: Server
+
+
+class ServerUsage(msgspec.Struct):
+    """A server's time on Nova's books (os-simple-tenant-usage): from its launch to its end."""
+
+    instance_id: str
+    name: str = ""
+    flavor: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+
+
+class _TenantUsage(msgspec.Struct):
+    server_usages: list[ServerUsage] = []
+
+
+class TenantUsage(msgspec.Struct):
+    """Of a project that had no server in the window Nova answers an empty object."""
+
+    tenant_usage: _TenantUsage = msgspec.field(default_factory=_TenantUsage)
+    tenant_usage_links: list[Link] = []
 
 
 class CloudFlavour(msgspec.Struct):
@@ -135,7 +158,17 @@ def instance_of(server: Server) -> Instance:
         claim=server.metadata.get(CLAIM),
         group=server.metadata.get(GROUP),
         fault=server.fault.message.strip() if server.fault is not None else "",
+        launched_at=_instant(server.launched_at) if server.launched_at else None,
+        ended_at=_instant(server.terminated_at) if server.terminated_at else None,
     )
+
+
+def usage_of(found: ServerUsage) -> Usage | None:
+    """What Nova charges for a server; None: it was never launched, and nothing is charged."""
+    if not found.started_at:
+        return None
+    ended_at = _instant(found.ended_at) if found.ended_at else None
+    return Usage(found.instance_id, found.name, found.flavor, _instant(found.started_at), ended_at)
 
 
 def size_of(flavour: CloudFlavour) -> MachineSize:
@@ -150,7 +183,7 @@ def size_of(flavour: CloudFlavour) -> MachineSize:
 
 
 def _instant(text: str) -> float:
-    """Seconds since the epoch of "2026-11-21T16:15:58Z"; 0 where there is none."""
+    """Seconds since the epoch of "2026-11-21T16:15:58Z" (UTC where no zone is named); 0 where there is none."""
     if not text:
         return 0.0
     found = datetime.fromisoformat(text.replace("Z", "+00:00"))

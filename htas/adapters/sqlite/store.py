@@ -14,8 +14,8 @@ from htas.adapters.sqlite.database import Database
 from htas.adapters.stored import UNREADABLE, decoded, name_of, readable, unpacked
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
+from htas.model.flavours import Learned
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
-from htas.model.resources import Resources
 from htas.ports import ConflictError, PermanentError, Queued
 
 _T = TypeVar("_T")
@@ -125,11 +125,11 @@ class SqliteStore:
 
     # What was learned and what is owed.
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         rows = self._database.rows("SELECT flavour, body FROM learned ORDER BY flavour")
-        return {flavour: self._decoded(body, Resources) for flavour, body in rows}
+        return {flavour: self._decoded(body, Learned) for flavour, body in rows}
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+    def put_learned(self, flavour: str, allocatable: Learned) -> None:
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO learned VALUES (?, ?)", (flavour, msgspec.json.encode(allocatable))
@@ -139,7 +139,7 @@ class SqliteStore:
         # One that is opened reaches the disk with the claim that is written next; one that is closed may be the last.
         with self._database.transaction(durable=bill.ended_at is not None) as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
+                "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.id, bill.ended_at, msgspec.json.encode(bill))
             )
 
     def bills(self, since: float = 0.0) -> Sequence[Bill]:

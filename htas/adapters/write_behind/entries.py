@@ -14,8 +14,8 @@ from htas.adapters.stored import UNREADABLE, decoded, unpacked
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION
+from htas.model.flavours import Learned
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
-from htas.model.resources import Resources
 from htas.ports import PermanentError, StorePort
 
 _T = TypeVar("_T")
@@ -72,7 +72,7 @@ def write_journal(store: StorePort, entry: JournalEntry) -> None:
         case Kind.BILL:
             store.put_bill(entry.holds(Bill))
         case _:
-            store.put_learned(entry.key, entry.holds(Resources))
+            store.put_learned(entry.key, entry.holds(Learned))
 
 
 def write_history(store: StorePort, kind: Kind, entries: Sequence[JournalEntry]) -> None:

@@ -256,7 +256,7 @@ def _is_closed(store: StorePort, bill: Bill) -> bool:
     """Whether an open bill of ours is closed in the store."""
     if bill.ended_at is not None:
         return False
-    return any(known.claim == bill.claim and known.ended_at is not None for known in store.bills(bill.started_at))
+    return any(known.id == bill.id and known.ended_at is not None for known in store.bills(bill.started_at))
 
 
 def _found(store: StorePort, entry: JournalEntry) -> Kept | None:

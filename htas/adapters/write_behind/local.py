@@ -43,7 +43,7 @@ class LocalCopy(SqliteStore):
 
     def adopt_bills(self, bills: Iterable[Bill]) -> None:
         """Write bills as they are, over whatever was there."""
-        values = [(bill.claim, bill.ended_at, msgspec.json.encode(bill)) for bill in bills]
+        values = [(bill.id, bill.ended_at, msgspec.json.encode(bill)) for bill in bills]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", values)
 

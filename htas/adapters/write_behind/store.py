@@ -27,8 +27,8 @@ from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.state import Availability, Lane, StoreState
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import Disruption
+from htas.model.flavours import Learned
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
-from htas.model.resources import Resources
 from htas.ports import ConflictError, HTASError, Queued, StorePort, TransientError
 
 log = structlog.get_logger()
@@ -148,15 +148,15 @@ class WriteBehindStore:
 
     # What was learned and what is owed.
 
-    def learned(self) -> dict[str, Resources]:
+    def learned(self) -> dict[str, Learned]:
         return self._copy.learned()
 
-    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+    def put_learned(self, flavour: str, allocatable: Learned) -> None:
         write = partial(self._copy.put_learned, flavour, allocatable)
         self._journalled(Kind.LEARNED, flavour, allocatable, write, is_waited_for=False)
 
     def put_bill(self, bill: Bill) -> None:
-        self._journalled(Kind.BILL, bill.claim, bill, lambda: self._copy.put_bill(bill), is_waited_for=False)
+        self._journalled(Kind.BILL, bill.id, bill, lambda: self._copy.put_bill(bill), is_waited_for=False)
 
     def bills(self, since: float = 0.0) -> Sequence[Bill]:
         return self._copy.bills(since)

@@ -13,6 +13,7 @@ from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, DO_NOT_DISRUPT, GROUP_L
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.offered import capped_view
 from htas.planning.what_if.adopting import is_control_plane
 from htas.planning.what_if.likeness import as_seen, offered_by
 
@@ -66,6 +67,7 @@ def snapshot_in_charge(
     view: ClusterView, policy: Policy, charge: Charge, now: float, memory: Memory
 ) -> tuple[ClusterSnapshot, Policy]:
     """A cluster as it is, were HTAS in charge of it from this moment on, and the policy to plan it by."""
+    view = capped_view(view, (), policy.catalogue)
     ours = [node for node in view.nodes if is_in_charge_of(node, policy, charge)]
     names = {node.name for node in ours}
     policy = policy_in_charge(policy, ours)
@@ -75,7 +77,7 @@ def snapshot_in_charge(
         now,
         msgspec.structs.replace(view, nodes=nodes, pods=pods),
         claims=claims_of(nodes, policy),
-        learned=offered_by(ours),
+        learned=offered_by(ours, policy.catalogue),
         memory=memory,
     )
     return snapshot, policy

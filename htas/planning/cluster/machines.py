@@ -22,6 +22,7 @@ from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.attaching import AttachLimits
+from htas.planning.cluster.offered import capped, is_as_good_as_none
 
 
 def machine_node(
@@ -83,19 +84,21 @@ def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
 
 
 def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
-    """What each flavour really offers: remembered, or read from its first complete Ready node by name.
+    """What each flavour really offers: learned, or read from its first complete initialized node by name.
 
     Machines of ours come first. Where there is none and the price file reserves nothing, somebody else's node of the
     flavour tells more than the file: four cores and 16 GiB of a list are 3.92 and 14.9 on each node of a kubeadm dump.
     It tells what is less, and nothing more: see `_at_most_promised`.
     """
-    learned = dict(snapshot.learned)
     flavours = {flavour.name: flavour for flavour in catalogue.flavours}
+    learned = {name: each for name, each in snapshot.learned.items() if name in flavours}
+    coming = {claim.id for claim in snapshot.claims if claim.is_coming}
     unknown = flavours.keys() - learned.keys()  # none, once each flavour has had a node
     showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
     for node in sorted(showing, key=lambda node: (node.claim is None, node.name)):
         name = node.flavour or ""
-        if name in learned or not node.is_ready or not offers_what_it_promised(node.allocatable, flavours[name]):
+        is_initialized = node.is_ready and node.claim not in coming
+        if name in learned or not is_initialized or not offers_what_it_promised(node.allocatable, flavours[name]):
             continue
         if node.claim is not None:
             learned[name] = node.allocatable
@@ -105,9 +108,9 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
             disk = node.allocatable.ephemeral_bytes  # all that the file leaves open
             learned[name] = msgspec.structs.replace(flavours[name].allocatable, ephemeral_bytes=disk)
     return {
-        name: allocatable
+        name: capped(allocatable, flavours[name], catalogue)
         for name, allocatable in learned.items()
-        if name in flavours and offers_what_it_promised(allocatable, flavours[name])
+        if not is_as_good_as_none(allocatable, flavours[name])
     }
 
 

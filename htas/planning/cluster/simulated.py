@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from htas.model.claims import ClaimState
 from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
@@ -24,6 +25,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.declined import have_declined
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
+from htas.planning.cluster.initialization import as_registered
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
@@ -161,16 +163,20 @@ def _rows(
     """Nodes and machines on their way, pool by pool, which of them are on their way, what drivers will yet label them
     with, the pools, and which nodes are to go.
 
-    A node of a claim that is not Ready yet counts as the claim.
+    A node of a claim that is not initialized yet counts as the claim, with what was promised.
     """
+    registered = {node.claim: node for node in snapshot.cluster.nodes if node.claim is not None}
     learned, attaching = learned_allocatable(snapshot, policy.catalogue), Attaching(policy, snapshot)
     coming: list[Node] = []
     for claim in snapshot.claims:
-        group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
+        # Of a flavour that has no price nothing is known before its node registers: until then the order counts.
+        flavour = policy.catalogue.named(claim.flavour) or policy.catalogue.named(claim.ordered)
+        group = policy.group(claim.group)
         if claim.is_coming and group is not None and flavour is not None:
             room, limits = learned.get(flavour.name), attaching.limits(flavour.name)
             topology = attaching.labels(group, claim.zone, flavour.name)
-            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, room, limits, topology))
+            node = machine_node(policy, group, flavour, claim.zone, claim.id, room, limits, topology)
+            coming.append(as_registered(node, registered.get(claim.id)))
     names = {node.name for node in coming}
     ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]
     awaited = {node.name: labels for node in ready if (labels := attaching.awaited(node))}
@@ -188,14 +194,15 @@ def _extended(amounts: Iterable[Resources]) -> set[str]:
 
 
 def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str], shunned: Container[str]) -> None:
-    """Rows that take no pods: nodes that are not Ready, are being emptied or urgently to be."""
+    """Rows that take no pods: nodes that are not Ready, that failed, are being emptied or urgently to be."""
     draining = {drain.node for drain in snapshot.drains}
+    failed = {claim.id for claim in snapshot.claims if claim.state is ClaimState.FAILED}
     for row, node in enumerate(sim.table.nodes):
         if node.name in coming:
             continue
         if node.name in draining:
             sim.vacate(row)
-        elif not node.is_ready or node.is_draining or node.name in shunned:
+        elif node.claim in failed or not node.is_ready or node.is_draining or node.name in shunned:
             sim.close(row)
 
 
@@ -208,12 +215,13 @@ def _sort_pods(
     view = snapshot.cluster
     templates = {pod.uid: pod.requests for pod in daemon_sets.examples(view)} if view.daemons else {}
     chosen = _nodes_of_volumes(view)
+    rows = _rows_by_node(snapshot, table)
     for pod in view.pods:
         if chosen and pod.node is None:
             pod = _nominated_by_volumes(pod, chosen)
         node = node_of(pod, snapshot)
         if node is not None:
-            row = table.row_of.get(node)
+            row = rows.get(node)
             if row is not None:
                 placed.append((pod, row))
         elif (is_daemon := pod.is_daemon) and daemon_sets.is_of_daemon_set(pod) and not pod.is_terminating:
@@ -232,6 +240,13 @@ def _sort_pods(
         elif pod.is_placed_by(policy.scheduler_name):
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)
+
+
+def _rows_by_node(snapshot: ClusterSnapshot, table: NodeTable) -> Mapping[str, int]:
+    """Rows by the names that pods know: a registered machine has its claim's row, whatever its node is named."""
+    coming = [claim for claim in snapshot.claims if claim.is_coming and claim.node not in (None, claim.id)]
+    named = {claim.node: row for claim in coming if claim.node and (row := table.row_of.get(claim.id)) is not None}
+    return {**table.row_of, **named} if named else table.row_of
 
 
 def _nodes_of_volumes(view: ClusterView) -> dict[tuple[str, str], str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from htas.model.policy import Policy
+from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.optional_searches import OptionalSearches
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.place.placing import Placer
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +26,8 @@ class PlanContext:
     now: float
     placer: Placer
     """Places over the opening's pools, but on no node that batch work would have rented too long."""
+    searches: OptionalSearches = field(default_factory=OptionalSearches)
+
+    def attempt(self, search: OptionalSearch, do: Callable[[], Found], otherwise: Callable[[], Found]) -> Found:
+        """What an optional search finds in the simulation; if it raises, what `otherwise` returns."""
+        return self.searches.run(self.simulated.sim, search, do, otherwise)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
+from htas.model.search_failures import OptionalSearch
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import is_served
 from htas.planning.place.context import PlanContext
@@ -29,7 +30,9 @@ class EdgePlacement:
 
     def begin(self) -> None:
         """From the first priority on; again where all is placed anew."""
-        self._where = whereabouts(self._situation) if self._waiting else {}
+        context = self._situation
+        search = OptionalSearch.EDGE_PLACEMENT
+        self._where = context.attempt(search, lambda: whereabouts(context), dict) if self._waiting else {}
 
     def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
         """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
@@ -38,7 +41,11 @@ class EdgePlacement:
             return
         pods = [pod for cls, count in zip(classes, counts, strict=True) for pod in cls.pods[count:]]
         here = {pod.uid for pod in pods} & self._waiting
-        placed = self._placed(here) if here else frozenset()
+        where = dict(self._where)
+        search = OptionalSearch.EDGE_PLACEMENT
+        placed = self._situation.attempt(search, lambda: self._placed(here), frozenset) if here else frozenset()
+        if not placed:
+            self._where = where
         for cls, count in zip(classes, counts, strict=True) if placed else ():
             left = [pod for pod in cls.pods[count:] if pod.uid not in placed]
             self._situation.simulated.sim.set_members(cls, cls.pods[:count] + left)

@@ -51,6 +51,23 @@ def lower_bound_nanos(demand: Vector, capacities: Sequence[Vector], prices: Sequ
     return best
 
 
+def resource_values(demand: Vector, capacities: Sequence[Vector], prices: Sequence[int]) -> list[float]:
+    """What a unit of each resource is worth by the best of these bounds; 0 for those that do not count in it.
+
+    No flavour offers more than it costs, by these values.
+    """
+    offered = _Offered.of(tuple(tuple(capacity) for capacity in capacities), tuple(prices))
+    values, best = [0.0] * len(demand), 0.0
+    for resources, points in offered.duals:
+        wanted = np.array([demand[r] for r in resources], dtype=np.float64)
+        worths = points @ wanted if wanted.min() > 0 and len(points) else np.zeros(0)
+        if len(worths) and worths.max() > best:
+            best, values = float(worths.max()), [0.0] * len(demand)
+            for resource, value in zip(resources, points[worths.argmax()].tolist(), strict=True):
+                values[resource] = value
+    return values
+
+
 Vertex = tuple[tuple[int, ...], tuple[int, int]]
 """(whole weights of resources, the fraction that scales them down until no flavour offers more than it costs)."""
 

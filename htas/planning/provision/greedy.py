@@ -42,6 +42,7 @@ class Way(Enum):
     TOGETHER = "with what is bought for afterwards, which fills them, too"
     ALONE = "by the part of the work that they are bought for"
     BY_WORK = "as TOGETHER, cpu and memory being worth what the work asks for of them"
+    BALANCED = "by pods that match what a machine has left (`balanced.py`)"
     BY_HOLD = "as ALONE, the parts being told apart by how long they hold a machine, too"
 
 
@@ -139,9 +140,10 @@ class GreedyProvisioner:
         before = None
         while part.may_open_nodes and before != part.waiting:
             before = part.waiting
-            for demand in part.left:
+            opened = part.let_in_by_others
+            for demand in opened.left:
                 demand.count -= self.placer.place(self.sim, demand.cls, demand.count)
-            self._use_what_is_bought(part)
+            self._use_what_is_bought(opened)
 
     def _use_what_is_bought(self, part: Part) -> None:
         """Machines bought one after another in one group are one run of rows: a pod goes to the best of them all."""

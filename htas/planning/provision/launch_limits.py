@@ -111,11 +111,9 @@ class _Limits:
                 Unplaced.SCALE_UP_DELAYED,
                 f"no machine is launched before {until} (annotation pod-scale-up-delay)",
             )
-        if not (self.by_pod or so_far.record.unused or so_far.settling or so_far.left_behind):
+        if not (self.by_pod or so_far.record.unused or so_far.left_behind):
             return None
         owner = self.owners.of(pod)
-        if owner in so_far.settling:
-            return Unplaced.NOT_LET_IN, f"{so_far.settling[owner]} has just come for it, and does not admit it yet"
         known = so_far.record.unused.get(owner)
         of_owner = {*(known.launched_at if known is not None else ()), *so_far.left_behind.get(owner, ())}
         why = known.why if known is not None else ""

@@ -31,8 +31,12 @@ MOST_OF_NAMES = 52
 def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int) -> str:
     """An id no other claim has: made from the snapshot, so that the same snapshot gives the same plan."""
     text = f"{policy.cluster}/{snapshot.taken_at!r}/{snapshot.generation}/{group}/{ordinal}"
-    named = f"{policy.cluster}-{group}"[:MOST_OF_NAMES].rstrip("-")
-    return f"{named}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
+    return f"{claim_prefix(policy.cluster, group)}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
+
+
+def claim_prefix(cluster: str, group: str) -> str:
+    """What the ids of a group's claims begin with; a hyphen and ten digits follow."""
+    return f"{cluster}-{group}"[:MOST_OF_NAMES].rstrip("-")
 
 
 @dataclass(slots=True, eq=False)

@@ -64,6 +64,12 @@ class Part:
         return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.dynamic() if d.count)
 
     @property
+    def let_in_by_others(self) -> Part:
+        """The demands that a pod placed may let onto nodes that refused them; to the others nothing has opened."""
+        choosy = [d for d in self.dynamic() if d.count and (d.cls.constraints.spread or d.cls.constraints.affinity)]
+        return Part(self.offers, choosy)
+
+    @property
     def spreads(self) -> bool:
         return any(demand.cls.constraints.spread for demand in self.dynamic())
 
@@ -95,7 +101,7 @@ def parts_of(
     sets: dict[bytes, tuple[int, ...]] = {}
     for start in range(0, len(demands) if offers else 0, MOST_AT_ONCE):
         some = demands[start : start + MOST_AT_ONCE]
-        for demand, holding in zip(some, _holding(some, offers), strict=True):
+        for demand, holding in zip(some, holding_of(some, offers), strict=True):
             packed = holding.tobytes()
             if packed not in sets:
                 sets[packed] = tuple(np.flatnonzero(holding).tolist())
@@ -119,7 +125,7 @@ def later_than(others: Sequence[Part]) -> list[Demand]:
     return [replace(demand, count=demand.count * step) for demand in later[::step]] if step > 1 else later
 
 
-def _holding(demands: Sequence[Demand], offers: Sequence[Offer]) -> Bools:
+def holding_of(demands: Sequence[Demand], offers: Sequence[Offer]) -> Bools:
     """Which offers could hold a pod of each demand: demands × offers."""
     free = np.array([offer.free for offer in offers], dtype=np.int64)
     requests = np.array([demand.cls.requests for demand in demands], dtype=np.int64)

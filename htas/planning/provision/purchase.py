@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
+from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.message import summary
+from htas.planning.cluster.optional_searches import OptionalSearches
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
+from htas.planning.provision.balanced import BalancedProvisioner
 from htas.planning.provision.greedy import GreedyProvisioner, Way
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
@@ -30,6 +33,13 @@ any of them.
 
 MOST_PODS = 20_000
 """With more pods, too: 49,000 of 200 kinds fill machines as well in one way, within a hundredth of the price."""
+
+DIVERSE = 64
+"""From so many kinds of work of one length on, machines are filled with the pods that match, and no other way is tried.
+On a cluster of 400 kinds that is 8 % cheaper (docs/benchmarks.md)."""
+
+MOST_BALANCED = 5000
+"""With more pods that takes too long: each pod is chosen among all kinds."""
 
 MOST_DYNAMIC = 16
 """With more kinds that spread, or that care for other pods, one way is tried: each of these pods is judged alone."""
@@ -61,6 +71,7 @@ def purchase(
     placer: Placer,
     expected: Sequence[Demand] = (),
     steady: Steady = NOT_STEADY,
+    searches: OptionalSearches | None = None,
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
@@ -68,18 +79,21 @@ def purchase(
     their room and another machine could still be bought for what comes otherwise than expected. `steady` is work that
     will fill what is left of the machines: they are chosen for it, and not bought for it.
 
+    `searches` runs those ways to buy that the plan can do without.
+
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
+    searches = searches or OptionalSearches()
     allowance = Allowance(policy, snapshot)
     is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
     if not is_small and not expected and not any(demand.count for demand in demands):
         return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     known = [demand.cls for demand in (*demands, *expected, *steady.at_once)]
     offers = offers_of(sim, policy, snapshot, [*known, *steady.recent])
-    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
+    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady, searches)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
-        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)
+        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady, searches)
     for demand, left in zip(demands, chosen.left, strict=False):
         demand.count = left.count
     bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
@@ -98,6 +112,7 @@ def _chosen(
     placer: Placer,
     offers: Sequence[Offer],
     steady: Steady,
+    searches: OptionalSearches,
 ) -> Attempt:
     """The best of the greedy's ways, and the cheapest mix where a group asks for that; the first of equals."""
     left = [demand for demand in demands if demand.count]
@@ -109,16 +124,38 @@ def _chosen(
     def best(found: Sequence[Attempt]) -> Attempt:
         return min(found, key=lambda attempt: attempt.rank(rental))
 
+    def optional(search: OptionalSearch, more: Callable[[], list[Attempt]]) -> list[Attempt]:
+        return searches.run(sim, search, more, list)
+
+    def with_mix(found: list[Attempt]) -> list[Attempt]:
+        if not any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
+            return found
+        hints = best(found).machines
+        return found + optional(OptionalSearch.CHEAPEST_MIX, lambda: [tried(Way.TOGETHER, hints)])
+
+    if not steady and _is_diverse(left, rental):
+        balanced = optional(OptionalSearch.OTHER_WAYS, lambda: [tried(Way.BALANCED)])
+        if balanced:
+            return best(with_mix(balanced))
     first = Way.TOGETHER if len(left) <= MOST_KINDS else Way.ALONE
     found = [tried(first)]
     if not found[0].machines:
         return found[0]
     is_few = sum(demand.count for demand in left) <= MOST_PODS
     if first is Way.TOGETHER and is_few and sum(demand.cls.is_dynamic for demand in left) <= MOST_DYNAMIC:
-        found += [tried(way) for way in _other_ways(found[0], rental, left, steady)]
-    if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        found.append(tried(Way.TOGETHER, best(found).machines))
-    return best(found)
+        found += optional(
+            OptionalSearch.OTHER_WAYS, lambda: [tried(way) for way in _other_ways(found[0], rental, left, steady)]
+        )
+    return best(with_mix(found))
+
+
+def _is_diverse(demands: Sequence[Demand], rental: ExpectedRental) -> bool:
+    """Whether how machines are filled decides, and not how they are judged: many kinds of work of one length."""
+    return (
+        len(demands) >= DIVERSE
+        and sum(demand.count for demand in demands) <= MOST_BALANCED
+        and len({rental.hold(demand.cls) for demand in demands}) == 1
+    )
 
 
 def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Demand], steady: Steady) -> Iterator[Way]:
@@ -127,6 +164,8 @@ def _other_ways(together: Attempt, rental: ExpectedRental, demands: Sequence[Dem
         yield Way.ALONE
     if steady:
         return
+    if sum(demand.count for demand in demands) <= MOST_BALANCED:
+        yield Way.BALANCED
     if len(together.machines) > 1 or len(together.machines[0].contents) > 1:
         yield Way.BY_WORK
     if len({rental.hold(demand.cls) for demand in demands}) > 1:
@@ -174,7 +213,8 @@ def attempt(
     allowance = Allowance(policy, snapshot)
     left = [replace(demand) for demand in demands]
     with sim.fork():
-        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady, way, rental)
+        kind = BalancedProvisioner if way is Way.BALANCED else GreedyProvisioner
+        provisioner = kind(sim, policy, offers, allowance, placer, steady, way, rental)
         mark = len(sim.log)
         if hints is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.

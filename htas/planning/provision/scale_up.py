@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.reasons import Unplaced
+from htas.model.search_failures import OptionalSearch
 from htas.planning.cluster.closed_nodes import ClosedNodes
 from htas.planning.cluster.feasibility.message import summary
 from htas.planning.cluster.many_classes import diagnose_each, may_have_room
@@ -15,7 +16,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.arrivals import Arrivals
 from htas.planning.provision.batch import wait_for_zero_bin
-from htas.planning.provision.gathering import gathering
+from htas.planning.provision.gathering import Gathering, gathering
 from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
 from htas.planning.provision.own_machine import OwnMachine
@@ -46,7 +47,7 @@ def buy(
     """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing."""
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
     arrivals = Arrivals.of(snapshot, policy, context.now)
-    ahead = _ahead(context, arrivals, demands)
+    ahead = context.attempt(OptionalSearch.LOOK_AHEAD, lambda: _ahead(context, arrivals, demands), Ahead)
     scale_up = ScaleUp(kept=ahead.kept)
     if not is_due:
         scale_up.unplaced = _not_due(context, demands, lengthening)
@@ -61,7 +62,9 @@ def buy(
     scale_up.is_for_more = bool(ahead_of_need or steady)
     closed = ClosedNodes(simulated)
     with simulated.sim.defaults.counted(simulated.sim.table):
-        scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)
+        scale_up.purchase = purchase(
+            simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady, context.searches
+        )
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
             demand.count -= context.placer.anywhere().place(simulated.sim, demand.cls, demand.count)
@@ -103,8 +106,11 @@ def _gathering(
     policy, told = context.policy, list[UnplacedPod]()
     if not context.snapshot.expects_more or not any(demand.count for demand in demands):  # as in most cycles
         return told
-    prices = OwnMachine(context.simulated.sim, context.snapshot, policy)
-    found = gathering(policy, demands, arrivals, prices)
+    found = context.attempt(
+        OptionalSearch.BATCHING,
+        lambda: gathering(policy, demands, arrivals, OwnMachine(context.simulated.sim, context.snapshot, policy)),
+        list[Gathering],
+    )
     batch, messages = [each.demand for each in found], [in_company(each.company, policy) for each in found]
     refusals = diagnose_each(context.simulated.sim, [demand.cls for demand in batch])
     told = _waiting(context, batch, lengthening, Unplaced.GATHERING, messages, refusals)

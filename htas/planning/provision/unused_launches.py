@@ -27,8 +27,6 @@ from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
 
 HOUR_S = 3600.0
-SETTLES_S = 60.0
-"""So long after it is Ready a node may yet lose a taint: a network agent's takes some 20 s, a GPU driver's longer."""
 _ENDED = frozenset({ClaimState.FAILED, ClaimState.RELEASED})
 
 
@@ -37,8 +35,6 @@ class LaunchesSoFar:
     """What became of earlier launches by this plan."""
 
     record: Launches = field(default_factory=Launches)
-    settling: Mapping[str, str] = field(default_factory=dict)
-    """By owner a node that has just come for it and does not admit its pods yet."""
     left_behind: Mapping[str, frozenset[float]] = field(default_factory=dict)
     """By owner when machines were launched for pods that are gone, and that its other pods have no room on."""
 
@@ -91,7 +87,6 @@ class _Followed:
         self._unused = dict(self._before.unused)
         self._used = dict(self._before.used)
         self._tries = dict(self._before.tries)
-        self._settling: dict[str, str] = {}
         self._left_behind: dict[str, set[float]] = {}
         self._holding: dict[int, Bools] = {}
 
@@ -141,7 +136,7 @@ class _Followed:
             return
         row = self._rows.get(claim_id)
         if row is not None and claim.state is ClaimState.READY:
-            owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, claim, row)}
+            owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, row)}
         if owners or claim.is_coming:
             self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
             self._note_left_behind(owners, launch, row)
@@ -165,7 +160,7 @@ class _Followed:
         pod = self._pods.get(uid)
         return pod is not None and pod.started_at is not None
 
-    def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, claim: NodeClaim, row: int) -> bool:
+    def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, row: int) -> bool:
         """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or others use it
         that came first."""
         simulated, pod = self._context.simulated, self._without_room.get(owner)
@@ -178,9 +173,6 @@ class _Followed:
         if self._could_hold(pod, row) and (is_in_use or self._placements.get(row)):
             return is_in_use
         if simulated.sim.fits(cls, row):
-            return False
-        if self._context.now - (claim.ready_at or claim.since) < SETTLES_S:
-            self._settling[owner] = node.name
             return False
         why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
         self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
@@ -244,7 +236,7 @@ class _Followed:
         }
         left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
         record = Launches(self._open, unused, self._still_of_use(), tries, self._before.declined)
-        return LaunchesSoFar(record, self._settling, left_behind)
+        return LaunchesSoFar(record, left_behind)
 
     def _still_of_use(self) -> dict[str, float]:
         """When the newest used launch of an owner was made, for owners that an older launch is open for."""

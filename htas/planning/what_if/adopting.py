@@ -26,6 +26,7 @@ from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.planning.eligibility.migration_methods import begins_on_a_guess
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, lent_labels, offered_by, taints_of_devices, with_driver_labels
+from htas.planning.what_if.pools import Pool, groups_for, pools_of
 
 ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
@@ -75,6 +76,10 @@ class AdoptedCluster:
     gives them."""
     agents: tuple[Agents, ...]
     """Pods that operators made one for each node: they count as a DaemonSet's."""
+    pools: tuple[Pool, ...]
+    """Pools for whose machines node groups are presumed."""
+    widest: Policy
+    """For the lower bound: machines of any flavour may be given the labels and taints of any pool."""
     lacking: LackingRequests
     """Pods that state no cpu or no memory: what counts for them is in their requests here."""
 
@@ -126,7 +131,9 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     calm = {node.name: _calm(node.held_by) for node in view.nodes if node.held_by and node.name not in fixed}
     workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
     movable, opted_in = (pods, frozenset[str]()) if as_annotated else _opted_in(pods)
-    adopting = _adopting(policy, workers)
+    seen = msgspec.structs.replace(policy, catalogue=as_seen(policy.catalogue, workers))
+    pools = pools_of(seen, workers, pods)
+    adopting = _adopting(seen, pools, len(workers))
     method = adopting.groups[-1].cleaning.migration
     guessed = frozenset(pod.key for pod in movable if begins_on_a_guess(pod, method, policy, now) is not None)
     aside = fixed.keys() | calm.keys()
@@ -141,7 +148,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
             daemons=None if view.daemons is None else (*view.daemons, *_templates(pods, view.daemons)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
-        learned=offered_by(workers),
+        learned=offered_by(workers, adopting.catalogue),
         models=with_driver_labels(present, view.volumes),
         memory=Memory.of_long_ago(view.nodes, now),
         expects_more=False,
@@ -164,8 +171,19 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         _tainted(policy, workers),
         _lent(policy, workers),
         agents,
+        pools,
+        _widest(policy, workers, pods),
         lacking_requests(movable, policy.default_requests),
     )
+
+
+def _widest(policy: Policy, workers: Sequence[Node], pods: Sequence[Pod]) -> Policy:
+    """The policy where labels of today bind no flavour, but may be given to any machine, and taints of devices alone
+    are set."""
+    catalogue = as_seen(policy.catalogue, workers, is_of_flavours=False)
+    policy = msgspec.structs.replace(policy, catalogue=catalogue)
+    pools = [msgspec.structs.replace(pool, taints=()) for pool in pools_of(policy, workers, pods)]
+    return _adopting(policy, pools, len(workers))
 
 
 def _tainted(policy: Policy, workers: Sequence[Node]) -> dict[str, tuple[Taint, ...]]:
@@ -218,16 +236,14 @@ def _is_owned(node: Node, policy: Policy) -> bool:
     return node.cluster == policy.cluster and node.claim is not None
 
 
-def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
-    """The policy with a group for what is there: cleaned by the first group's rules, at any age and without waiting."""
-    rules = policy.groups[0].cleaning.at_once(
-        len(workers)
-    )  # what is asked is what the work costs, not whose turn it is
+def _adopting(policy: Policy, pools: Sequence[Pool], workers: int) -> Policy:
+    """The policy with a group for each pool, and one for what is there: cleaned by the first group's rules, at any age
+    and without waiting."""
+    rules = policy.groups[0].cleaning.at_once(workers)  # what is asked is what the work costs, not whose turn it is
     group = NodeGroup(ADOPTED, Workload.ANY, flavours=(), cleaning=rules)
     return msgspec.structs.replace(
         policy,
-        catalogue=as_seen(policy.catalogue, workers),
-        groups=(*policy.groups, group),
+        groups=(*policy.groups, *groups_for(pools, policy), group),
         max_wait_for_capacity_s=0.0,  # nothing waits for a node to free: what is asked is where everything fits
         max_rental_lengthening=None,
     )

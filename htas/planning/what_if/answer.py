@@ -37,6 +37,10 @@ from htas.planning.what_if.presuming import Told, what_it_takes
 from htas.planning.what_if.reusing import reusing
 
 
+def untold(step: str, done: float) -> None:
+    """Report no progress."""
+
+
 class HeldNode(msgspec.Struct, frozen=True):
     """A node of today that stays, and what holds it: pods of one rule, or the node itself (no pods)."""
 
@@ -78,7 +82,7 @@ class CoveringBudget(msgspec.Struct, frozen=True):
 class WhatIfAnswer(msgspec.Struct, frozen=True):
     """Prices in billionths an hour. `anew` is the mix that the planner would buy for the work beside what is held;
     `consolidated` is that, or `packed` where it is not cheaper. `bound_nanos`: no arrangement costs less that leaves
-    alone what is held, and the nodes with pods that no flavour on offer would hold. `free` is the cheapest found were
+    alone what is held, whatever labels and taints new machines are given. `free` is the cheapest found were
     nothing held, by buying or by any other way; `offered` is the cheapest mix bought then, by which the worth of
     flavours is judged, since a half-empty node that must stay makes every flavour look superfluous.
     """
@@ -146,12 +150,17 @@ class NothingPricedError(ValueError):
     """No node's instance type is in the price file: there is nothing to compare."""
 
 
-Steps = Callable[[str], None]
-"""Told what is worked out next."""
+Steps = Callable[[str, float], None]
+"""Called with what is worked out next, and the share of the work that is done, 0 to 1."""
 
 
 def what_if(
-    view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False, tell: Steps = lambda _: None
+    view: ClusterView,
+    policy: Policy,
+    now: float,
+    *,
+    as_annotated: bool = False,
+    tell: Steps = untold,
 ) -> WhatIfAnswer:
     """What a cluster costs now, packed, and bought anew with the policy's flavours; what stands in the way of less.
 
@@ -163,24 +172,29 @@ def what_if(
         raise NothingPricedError(_nothing_priced(present))
     held = holding(present)
     pins = pinned(present, held)
-    tell("packing")
+    tell("packing", 0.0)
     after_packing = packed(present)
-    tell("the worth of each flavour")
+    tell("the worth of each flavour", 0.05)
     freed = all_lifted(present)
-    offering = Offering(freed, pinned(freed, holding(freed)))
+    # Nearly all time goes into purchases for choices of flavours: some three for each flavour.
+    most = max(1, 3 * len(policy.catalogue.flavours))
+    offering = Offering(
+        freed,
+        pinned(freed, holding(freed)),
+        lambda asked: tell("the worth of each flavour", 0.05 + 0.65 * min(1.0, asked / most)),
+    )
     choices, worths = offering.choices(), offering.worths()
-    tell("buying anew")
-    of_all, anew, shelves = _anew(present, pins, offering)
+    tell("buying anew", 0.7)
+    anew, shelves = _anew(present, pins, offering)
     anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
-    tell("the price of each rule")
+    tell("the price of each rule", 0.8)
     rules = _rules(lifting)
-    tell("sets of rules")
+    tell("sets of rules", 0.9)
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(offering.packed, after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
     free = reusing(freed, free)
-    stays = {**pinned(freed, holding(freed)), **offering.stays()}
     best = _best_lift((*rules, *sets), lifting)
     lifted = lifting.reusing(frozenset(_rules_of(best))) if best is not None else lifting.as_is
     as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
@@ -194,13 +208,13 @@ def what_if(
         free_packed=free_packed,
         offered=offering.best(),
         offered_stuck=offering.stuck(),
-        bound_nanos=min(bound_nanos(present, {**pins, **of_all.kept}), cheapest(after_packing, anew).nanos_per_hour),
+        bound_nanos=bound_nanos(present, pins),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=len(present.opted_in),
         told=what_it_takes(present, as_is),
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
-        free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
+        free_bound_nanos=bound_nanos(freed, pinned(freed, holding(freed))),
         whole=_whole(present, anew, free),
         diskless=_diskless(present),
         consolidates=present.rules.consolidation.enabled,
@@ -221,10 +235,8 @@ def what_if(
     )
 
 
-def _anew(
-    present: AdoptedCluster, pins: Collection[str], offering: Offering
-) -> tuple[Arrangement, Arrangement, Shelves]:
-    """(what is bought of all flavours, the cheapest that is bought of any, the choices of flavours that led to it)."""
+def _anew(present: AdoptedCluster, pins: Collection[str], offering: Offering) -> tuple[Arrangement, Shelves]:
+    """(the cheapest that is bought of any flavours, the choices of flavours that led to it)."""
     shelves = offering.shelves()
     bought = [bought_anew(present, pins, shelf) for shelf in shelves]
     alone = offering.alone(present, pins)[:1]
@@ -233,7 +245,7 @@ def _anew(
         shelves = (None,)
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
-    return bought[0], anew, shelves
+    return anew, shelves
 
 
 def _best_lift(lifts: Iterable[RuleCost | RuleSet], lifting: Lifting) -> RuleCost | RuleSet | None:

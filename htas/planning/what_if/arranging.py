@@ -93,13 +93,19 @@ def _carried_out(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
     )
 
 
-def bought_anew(present: AdoptedCluster, pinned: Collection[str], sold: Collection[str] | None = None) -> Arrangement:
+def bought_anew(
+    present: AdoptedCluster,
+    pinned: Collection[str],
+    sold: Collection[str] | None = None,
+    too_large: Collection[str] = (),
+) -> Arrangement:
     """The work on the cheapest machines the planner finds, beside the nodes that stay.
 
-    `pinned` are nodes that stay with all they hold; `sold` names the flavours that can be had (None: all). A pod that
-    no machine bought anew would take stays where it is, and so does its node: asked again until all have a place.
+    `pinned` are nodes that stay with all they hold, `too_large` those with pods too large for what is sold; `sold`
+    names the flavours that can be had (None: all). A pod that no machine bought anew would take stays where it is, and
+    so does its node: asked again until all have a place.
     """
-    kept: dict[str, str] = dict.fromkeys(sorted(pinned), "")
+    kept: dict[str, str] = dict.fromkeys(sorted({*pinned, *too_large}), "")
     while True:
         snapshot = _emptied(present, kept, sold)
         made = plan(snapshot, present.policy, present.now, frozenset({Stage.AUTOSCALING}))

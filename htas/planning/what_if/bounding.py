@@ -113,7 +113,7 @@ class _Work:
     """What moves, by what may take it; and what the flavours and the nodes that stay offer."""
 
     def __init__(self, present: AdoptedCluster, stay: Mapping[str, str]) -> None:
-        snapshot, policy = present.snapshot, present.policy
+        snapshot, policy = present.snapshot, present.widest
         self._opening: SimulatedCluster = open_simulation(snapshot, policy, present.now)
         self._nodes = self._opening.sim.table.nodes
         self._stay = stay

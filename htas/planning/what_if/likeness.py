@@ -20,11 +20,12 @@ from htas.model.nodes import (
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
+from htas.planning.cluster.machines import offers_what_it_promised
 from htas.planning.cluster.zones import zones_of
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
 """Labels that every node gets from its kubelet and its cloud, and that are the same on all of a kind."""
-_ITS_OWN = frozenset(
+ITS_OWN = frozenset(
     {
         CLAIM_LABEL,
         CLUSTER_LABEL,
@@ -46,20 +47,35 @@ _PASSING = (
 """Taints that tell of a node's state, not of its kind."""
 
 
-def as_seen(catalogue: Catalogue, workers: Sequence[Node]) -> Catalogue:
+def as_seen(catalogue: Catalogue, workers: Sequence[Node], *, is_of_flavours: bool = True) -> Catalogue:
     """The catalogue with what the price file leaves open filled in from the nodes that are there.
 
     Zones: where no zone is stated, those of the cluster. Labels: what two or more nodes of a flavour (or of the whole
     cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears; of
     a flavour that no node shows, those that every node with one of its devices bears.
+
+    Unless labels and taints are `is_of_flavours`, only labels that all workers share count, and taints that are named
+    as a device of the flavour: the rest may be a pool's.
     """
     zones = zones_of(workers)
     everywhere = shared_labels(workers)
     flavours = tuple(
         _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name], workers)
+        if is_of_flavours
+        else _as_device(flavour, zones, everywhere, workers)
         for flavour in catalogue.flavours
     )
     return msgspec.structs.replace(catalogue, flavours=flavours)
+
+
+def _as_device(
+    flavour: Flavour, zones: tuple[str, ...], everywhere: Mapping[str, str], workers: Sequence[Node]
+) -> Flavour:
+    named = {taint.key for taint in flavour.taints}
+    devices = {name for name, amount in flavour.capacity.extended if amount} - named
+    taints = tuple(taint for taint in taints_of_devices(flavour, workers) if taint.key in devices)
+    labels = {**everywhere, **flavour.labels}
+    return msgspec.structs.replace(flavour, zones=flavour.zones or zones, labels=labels, taints=flavour.taints + taints)
 
 
 def _as_seen(
@@ -86,7 +102,7 @@ def shared_labels(nodes: Sequence[Node]) -> dict[str, str]:
     shared = set(nodes[0].labels.items())
     for node in nodes[1:]:
         shared &= node.labels.items()
-    told = sorted((key, value) for key, value in shared if key not in _ITS_OWN)
+    told = sorted((key, value) for key, value in shared if key not in ITS_OWN)
     return {key: value for key, value in told if len(nodes) > 1 or key in GIVEN_TO_ALL}
 
 
@@ -114,18 +130,22 @@ def _shared_taints(nodes: Sequence[Node]) -> list[Taint]:
     if not nodes:
         return []
     everywhere = set(nodes[0].taints).intersection(*(node.taints for node in nodes[1:]))
-    return sorted(
-        (taint for taint in everywhere if not taint.key.startswith(_PASSING)),
-        key=lambda taint: (taint.key, taint.effect, taint.value),
-    )
+    return sorted(filter(is_lasting, everywhere), key=lambda taint: (taint.key, taint.effect, taint.value))
 
 
-def offered_by(workers: Iterable[Node]) -> dict[str, Resources]:
-    """What the first Ready node of each flavour, by name, offers to pods."""
+def is_lasting(taint: Taint) -> bool:
+    """Whether a taint says of which kind a node is, and not what state it is in."""
+    return not taint.key.startswith(_PASSING)
+
+
+def offered_by(workers: Iterable[Node], catalogue: Catalogue) -> dict[str, Resources]:
+    """What the first Ready node of each flavour, by name, offers to pods, if it offers about what was promised."""
     learned: dict[str, Resources] = {}
+    flavours = {flavour.name: flavour for flavour in catalogue.flavours}
     for node in sorted(workers, key=lambda node: node.name):
-        if node.flavour is not None and node.is_ready:
-            learned.setdefault(node.flavour, node.allocatable)
+        flavour = flavours.get(node.flavour or "")
+        if flavour is not None and node.is_ready and offers_what_it_promised(node.allocatable, flavour):
+            learned.setdefault(flavour.name, node.allocatable)
     return learned
 
 

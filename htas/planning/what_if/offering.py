@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -10,6 +10,7 @@ from htas.model.flavours import Flavour, dominating
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.planning.what_if.adopting import AdoptedCluster
 from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest, packed
+from htas.planning.what_if.estimating import Estimates
 
 MOST = 3
 """So many flavours are chosen one after another: the first few save nearly everything."""
@@ -97,10 +98,14 @@ class Offering:
     to more than that, and none is missed by more.
     """
 
-    def __init__(self, present: AdoptedCluster, pinned: Collection[str]) -> None:
+    def __init__(
+        self, present: AdoptedCluster, pinned: Collection[str], asked: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._asked = asked
         self._present = present
         self._pinned = frozenset(pinned)
         self._known: dict[frozenset[str], Arrangement] = {}
+        self._estimated: dict[int, Estimates] = {}
         self.packed = packed(present)
         self.names = tuple(flavour.name for flavour in present.policy.catalogue.flavours)
         self._dominated = dominated(present.policy)
@@ -127,8 +132,35 @@ class Offering:
 
     def alone(self, present: AdoptedCluster, pinned: Collection[str]) -> list[tuple[Arrangement, frozenset[str]]]:
         """What is bought for some work of each flavour alone, the cheapest first."""
-        mixes = [(bought_anew(present, pinned, (name,)), frozenset((name,))) for name in self.sensible]
+        mixes: list[tuple[Arrangement, frozenset[str]]] = []
+        for name in self._promising(present, [frozenset((name,)) for name in self.sensible]):
+            least = self._estimate(present, name)
+            if mixes and least >= min(mix.nanos_per_hour for mix, _ in mixes):
+                break
+            mixes.append((self._bought_anew(present, pinned, name), name))
         return sorted(mixes, key=lambda item: (item[0].nanos_per_hour, sorted(item[1])))
+
+    def _promising(self, present: AdoptedCluster, sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+        """Sets of flavours, that of the lowest estimate first."""
+        return sorted(sets, key=lambda names: (self._estimate(present, names), sorted(names)))
+
+    def _estimate(self, present: AdoptedCluster, names: frozenset[str]) -> int:
+        """What the work costs on these flavours at least, where it fills them; nodes with pods that none holds stay."""
+        return self._estimates(present).least(names)
+
+    def _expected(self, names: frozenset[str]) -> int:
+        """What a purchase of these flavours comes to at least. Much work fills all choices about as well: no choice
+        comes nearer to its estimate than the nearest so far."""
+        estimates = self._estimates(self._present)
+        least = estimates.least(names)
+        known = [(mix.nanos_per_hour, estimates.least(key)) for key, mix in self._known.items()]
+        nearest = min((found / estimate for found, estimate in known if estimate), default=1.0)
+        return int(least * max(nearest, 1.0)) if estimates.is_large else least
+
+    def _estimates(self, present: AdoptedCluster) -> Estimates:
+        if id(present) not in self._estimated:
+            self._estimated[id(present)] = Estimates(present)
+        return self._estimated[id(present)]
 
     def _of_today(self, nodes: Collection[str]) -> frozenset[str]:
         """The flavours on offer that some of the present nodes are of."""
@@ -145,8 +177,13 @@ class Offering:
     def _with(self, names: Collection[str]) -> Arrangement:
         key = frozenset(names)
         if key not in self._known:
-            self._known[key] = bought_anew(self._present, self._pinned, key)
+            self._asked(len(self._known))
+            self._known[key] = self._bought_anew(self._present, self._pinned, key)
         return self._known[key]
+
+    def _bought_anew(self, present: AdoptedCluster, pinned: Collection[str], names: frozenset[str]) -> Arrangement:
+        """Nodes whose pods are too large for the flavours stay at once: they need not be found out by a plan."""
+        return bought_anew(present, pinned, names, self._estimates(present).too_large_for(names))
 
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
@@ -217,7 +254,13 @@ class Offering:
         chosen: tuple[str, ...] = ()
         choices: list[Choice] = []
         while open_names and len(choices) < most:
-            mixes = [(self._best_of((*chosen, name)), name) for name in open_names]
+            mixes: list[tuple[Arrangement, str]] = []
+            sets = {frozenset((*chosen, name)): name for name in open_names}
+            for names in self._promising(self._present, sets):
+                best_found = min((mix.nanos_per_hour for mix, _ in mixes), default=None)
+                if best_found is not None and self._expected(names) >= best_found:
+                    break
+                mixes.append((self._best_of(names), sets[names]))
             bought = [(mix, name) for mix, name in mixes if self._bought(mix).get(name)]
             best = min(bought, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]), default=None)
             if best is None or (choices and best[0].nanos_per_hour >= choices[-1].nanos_per_hour):

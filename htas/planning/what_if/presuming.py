@@ -10,6 +10,7 @@ import msgspec
 from htas.model.constraints import Constraints
 from htas.planning.what_if.adopting import AdoptedCluster
 from htas.planning.what_if.combining import LiftedOutcome
+from htas.planning.what_if.pools import Pool
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -31,6 +32,8 @@ class Told(msgspec.Struct, frozen=True):
     lent: Mapping[str, tuple[str, ...]] = {}
     """Flavours that it buys and that no node shows, with the labels (`pool=db`) that they are taken to bear since all
     nodes do, and that moved pods go by."""
+    pools: tuple[Pool, ...] = ()
+    """Pools that it buys new machines for."""
 
 
 def what_it_takes(present: AdoptedCluster, found: LiftedOutcome) -> Told:
@@ -49,6 +52,7 @@ def what_it_takes(present: AdoptedCluster, found: LiftedOutcome) -> Told:
         tuple(sorted(gone - busy)),
         tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
         _lent(present, best.moved, bought),
+        tuple(pool for pool in present.pools if any(item.group == pool.group for item in best.launches)),
     )
 
 

@@ -31,7 +31,7 @@ const KINDS = {
   held: ["BlockedByPod", "DoNotDisrupt", "ScaleDownDisabledAnnotation", "BlockedByOnCompletionPod", "RuntimeCannotCheckpoint",
     "RunLengthUnknown", "MigrationFailed", "UnreadablePod", "WaitsForWord", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
   others: ["NotAutoscaled", "NoPrice", "NodeGroupNotElastic"],
-  trouble: ["NotReady", "TooManyUnhealthy", "CloudUnreachable", "StoreUnwritable"],
+  trouble: ["NotReady", "NotInitialized", "TooManyUnhealthy", "CloudUnreachable", "StoreUnwritable"],
 };
 export const kindOf = (reason) => Object.keys(KINDS).find((kind) => KINDS[kind].includes(reason)) ?? "time";
 export const KIND_NAMES = {

@@ -81,3 +81,16 @@ def test_who_pins_pods_and_for_how_much_is_told() -> None:
     (short,) = told(pinned, CostBy.FLAVOUR)[-1:]
     assert short == "4 pods of 3 namespaces are pinned, for 0.25 USD/h: see --by namespace"
     assert not [line for line in told({}, CostBy.NAMESPACE) if "pinned" in line]
+
+
+def test_what_is_no_more_than_believed_is_told_beside_the_sums() -> None:
+    sure = books({})
+    guess = Bill("g", "any", "special", 100, NOW - 60, NOW, is_price_unknown=True)
+    ended = Bill("e", "any", "big", 100, NOW - 60, NOW, is_provisional=True)
+    report = cost_report(msgspec.structs.replace(sure, bills=[*sure.bills, guess, ended]), CostBy.FLAVOUR)
+    assert report.doubts == (
+        "1 bill of special: at the price of the flavour that was ordered, or 0 where that is not known;"
+        " the price file lacks special",
+        "the cloud's usage has not confirmed the end of 1 bill yet",
+    )
+    assert cost_report(sure, CostBy.FLAVOUR).doubts == ()

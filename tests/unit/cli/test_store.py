@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from htas.adapters.owning import owned
 from htas.adapters.sqlite.schema import MIGRATIONS
+from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.main import app
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.disruptions import Drain
+from htas.model.record import Bill
+from tests.builders import NOW
 from tests.unit.config.files import GOOD
 
 
@@ -83,3 +91,136 @@ def test_another_programs_file_is_left_alone(verb: str, config: Path) -> None:
 def test_a_wrong_configuration_is_bad_input(config: Path) -> None:
     config.write_text(GOOD + "store: {}")
     assert run("check", config)[0] == 2
+
+
+# Backups.
+
+
+def store_of(config: Path, *claims: str) -> Path:
+    """A store with claims, each with an open bill."""
+    path = config.parent / "htas.db"
+    store = SqliteStore(str(path))
+    for claim in claims:
+        store.put_claim(NodeClaim(claim, "any", "small", ClaimState.READY, NOW, NOW, instance=f"vm-{claim}"))
+        store.put_bill(Bill(claim, "any", "small", 100, NOW, instance=f"vm-{claim}"))
+    store.close()
+    return path
+
+
+def copied(verb: str, config: Path, file: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["store", verb, str(file), "-c", str(config)])
+    return done.exit_code, done.output.replace("\n", " ")
+
+
+def claims_in(file: Path) -> list[str]:
+    store = SqliteStore(str(file), only_reads=True)
+    try:
+        return [claim.id for claim in store.claims()]
+    finally:
+        store.close()
+
+
+def test_a_backup_of_a_store_in_use_is_one_whole_file(config: Path, tmp_path: Path) -> None:
+    """All that a daemon wrote may still be in its log: a plain copy of the file had nothing of it."""
+    path = store_of(config)
+    writing = SqliteStore(str(path))
+    writing.put_claim(NodeClaim("c1", "any", "small", ClaimState.WANTED, NOW, NOW))
+    file = tmp_path / "backup.db"
+    status, told = copied("backup", config, file)
+    writing.close()
+    assert (status, claims_in(file)) == (0, ["c1"])
+    assert "1 machines, 0 bills (0 open), no cycle" in told
+    assert [each.name for each in tmp_path.glob("backup.db*")] == ["backup.db"], "it may be copied as it is"
+
+
+def test_a_backup_overwrites_nothing(config: Path, tmp_path: Path) -> None:
+    store_of(config, "c1")
+    (file := tmp_path / "backup.db").write_text("yesterday's")
+    status, told = copied("backup", config, file)
+    assert (status, file.read_text()) == (1, "yesterday's")
+    assert "is there already" in told
+
+
+def test_a_restored_store_intends_nothing_and_the_other_is_kept(config: Path, tmp_path: Path) -> None:
+    path = store_of(config, "c1")
+    store = SqliteStore(str(path))
+    store.put_claim(NodeClaim("w1", "any", "small", ClaimState.WANTED, NOW, NOW))
+    store.put_disruption(Drain("n1", "c1", "Empty", NOW))
+    store.close()
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
+    path.unlink()
+    store_of(config, "c1", "c2", "c3")
+    (path.parent / "htas.db.term").write_text("3\n")
+    status, told = copied("restore", config, file)
+    assert (status, claims_in(path)) == (0, ["c1", "w1"])
+    assert "2 machines, 1 bills (1 open)" in told
+    [aside] = [each for each in path.parent.glob("htas.db.replaced-*") if not each.name.endswith(("-wal", "-shm"))]
+    assert (claims_in(aside), str(aside) in told.replace(" ", "")) == (["c1", "c2", "c3"], True)
+    restored = SqliteStore(str(path))
+    wanted = next(claim for claim in restored.claims() if claim.id == "w1")
+    assert (wanted.since, restored.disruptions()) == (0.0, []), "it is not asked for again"
+    restored.close()
+    assert not (path.parent / "htas.db.term").exists(), "the daemon drops what an old journal intended"
+    assert not list(path.parent.glob("*.unfinished*"))
+
+
+def test_what_is_only_in_the_log_of_the_replaced_store_is_kept(config: Path, tmp_path: Path) -> None:
+    path = store_of(config, "c1")
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
+    killed = SqliteStore(str(path))  # a daemon that was killed leaves its log
+    killed.put_claim(NodeClaim("c2", "any", "small", ClaimState.READY, NOW, NOW))
+    assert copied("restore", config, file)[0] == 0
+    killed.close()
+    [aside] = [each for each in path.parent.glob("htas.db.replaced-*") if not each.name.endswith(("-wal", "-shm"))]
+    assert (claims_in(path), claims_in(aside)) == (["c1"], ["c1", "c2"])
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["a daemon without a lease", "a daemon with a lease"])
+def test_a_store_that_a_daemon_uses_is_not_replaced(config: Path, tmp_path: Path, is_shared: bool) -> None:
+    path = store_of(config, "c1")
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
+    lock = owned(str(path), 0.0, "", is_shared=is_shared)
+    status, told = copied("restore", config, file)
+    os.close(lock)
+    assert status == 1
+    assert "end every daemon that uses this store first" in told
+    assert copied("restore", config, file)[0] == 0
+
+
+def damage(file: Path) -> None:
+    whole = bytearray(file.read_bytes())
+    whole[4096 : len(whole) - 4096] = bytes(len(whole) - 8192)
+    file.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda file: file.write_text("somebody's notes, and not a short line of them"), id="no database"),
+        pytest.param(damage, id="damaged"),
+        pytest.param(lambda file: file.write_bytes(file.read_bytes()[:9000]), id="cut off"),
+        pytest.param(lambda file: file.unlink(), id="not there"),
+        pytest.param(lambda file: file.write_bytes(b""), id="empty"),
+    ],
+)
+def test_a_file_that_is_no_whole_backup_replaces_nothing(
+    spoil: Callable[[Path], object], config: Path, tmp_path: Path
+) -> None:
+    path = store_of(config, *(f"c{i}" for i in range(200)))
+    assert copied("backup", config, tmp_path / "backup.db")[0] == 0
+    file = tmp_path / "backup.db"
+    spoil(file)
+    status, _ = copied("restore", config, file)
+    assert (status, len(claims_in(path))) == (1, 200)
+    assert not list(path.parent.glob("htas.db.*unfinished*"))
+
+
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+def test_a_store_that_is_no_file_has_backups_of_its_own(verb: str, config: Path, tmp_path: Path) -> None:
+    config.write_text(GOOD + "store: {cassandra: {contactPoints: [localhost], localDatacenter: dc1}}")
+    status, told = copied(verb, config, tmp_path / "backup.db")
+    assert status == 1
+    assert "it is no file" in told

@@ -90,6 +90,7 @@ MISTAKES = [
         ("flavours", "[small]", "['*']"),
         ("labels", "{site: shop}", "{}"),
         ("taints", "[{key: site, effect: NoSchedule}]", "[]"),
+        ("startupTaints", "[{key: site, effect: NoSchedule}]", "[]"),
         ("autoscaling", "{algorithm: cheapest-mix}", "{algorithm: greedy}"),
     ],
 )

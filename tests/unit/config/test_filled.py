@@ -70,7 +70,7 @@ def another(value: Any) -> Any:
         (section, name)
         for section in WHOLES
         for name in type(section).model_fields
-        if name not in ("taints", "scheduling")
+        if name not in ("taints", "startup_taints", "scheduling")
     ],
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )

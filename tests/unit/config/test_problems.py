@@ -595,6 +595,18 @@ NODES = [
         id="a taint of the group and its flavour",
     ),
     pytest.param(
+        group("taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: a, effect: NoSchedule}]"),
+        f"{GROUP}.startupTaints[0]: the group has a:NoSchedule as a lasting taint; remove one of the two",
+        id="a start-up taint that is a lasting one of the group",
+    ),
+    pytest.param(
+        flavour("taints: [{key: a, effect: NoExecute}]").replace(
+            "{name: any}", "{name: any, startupTaints: [{key: a, effect: NoExecute}]}"
+        ),
+        f"{GROUP}.startupTaints[0]: flavour small has a:NoExecute as a lasting taint; remove one of the two",
+        id="a start-up taint that is a lasting one of a flavour",
+    ),
+    pytest.param(
         flavour("reserved: {cpu: 1}"),
         f"{FLAVOUR}.reserved: cpu leaves nothing of the machine; reserve less than the flavour's cpu",
         id="all of it reserved",

@@ -87,7 +87,15 @@ def leaves(model: type[BaseModel], base: Steps = ()) -> Iterator[tuple[Steps, An
         if steps == ("nodeGroups",):
             assert section is not None
             yield from leaves(section, (*steps, 0))
-        elif section is None or steps[-1] in ("taints", "resources", "shape", "topology", "namespaces", "notices"):
+        elif section is None or steps[-1] in (
+            "taints",
+            "startupTaints",
+            "resources",
+            "shape",
+            "topology",
+            "namespaces",
+            "notices",
+        ):
             yield steps, field.get_default(call_default_factory=True)
         else:
             yield from leaves(section, steps)

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead
+from htas.execution.claim_life import ClaimStep, Lacks, Then, in_state, next_step, not_ahead
 from htas.execution.expectations import PATIENCE_S, Expectations
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
@@ -61,6 +61,48 @@ def test_next_step(
     step = next_step(claim(was, age_s), machine, node, NOW, T)
     assert (step.state, step.then) == (state, then)
     assert in_state(claim(was, age_s), step, NOW).state is state
+
+
+GPU = Lacks(("nvidia.com/gpu",), may_fail=True)
+IN_USE = Lacks(("nvidia.com/gpu",))
+
+
+@pytest.mark.parametrize(
+    ("was", "ready_s", "node", "lacks", "state", "message"),
+    [
+        pytest.param(S.ACTIVE, None, READY, GPU, S.REGISTERED, "", id="Ready, and its GPU is not there"),
+        pytest.param(S.REGISTERED, 899, READY, GPU, S.REGISTERED, "", id="it is given 15 minutes"),
+        pytest.param(S.REGISTERED, 899, READY, Lacks(), S.READY, "", id="its GPU has come"),
+        pytest.param(
+            S.REGISTERED, 900, READY, GPU, S.FAILED, "not initialized within 900 s, without nvidia.com/gpu", id="never"
+        ),
+        pytest.param(
+            S.REGISTERED, 900, READY, IN_USE, S.READY, "taken as it is after 900 s, without nvidia.com/gpu", id="in use"
+        ),
+        pytest.param(S.REGISTERED, 600, NOT_READY, GPU, S.REGISTERED, "", id="it flaps: not Ready for the moment"),
+        pytest.param(
+            S.REGISTERED,
+            900,
+            NOT_READY,
+            GPU,
+            S.FAILED,
+            "not initialized within 900 s, without Ready, nvidia.com/gpu",
+            id="it flaps, and has no time left",
+        ),
+    ],
+)
+def test_a_ready_node_is_given_time_to_be_initialized(
+    was: ClaimState, ready_s: float | None, node: Node, lacks: Lacks, state: ClaimState, message: str
+) -> None:
+    before = msgspec.structs.replace(claim(was), node_ready_at=NOW - ready_s if ready_s is not None else None)
+    step = next_step(before, vm(), node, NOW, T, lacks)
+    assert (step.state, step.message) == (state, message)
+
+
+def test_a_node_that_was_initialized_once_is_waited_for_as_one_that_is_not_ready() -> None:
+    before = msgspec.structs.replace(claim(S.REGISTERED), ready_at=NOW - 5000, node_ready_at=NOW - 5100)
+    assert next_step(before, vm(), NOT_READY, NOW, T).state is S.REGISTERED
+    assert next_step(before, vm(), READY, NOW, T).state is S.READY
 
 
 def test_every_state_has_its_edges_and_the_last_has_none() -> None:

@@ -16,7 +16,7 @@ def machine(claim: str, state: InstanceState = InstanceState.ACTIVE, cluster: st
 
 
 def states(*args: object) -> dict[str, ClaimState]:
-    return {claim.id: claim.state for claim in claims_seen(*args, POLICY)}  # type: ignore[arg-type] # nodes and instances
+    return {claim.id: claim.state for claim in claims_seen(*args, POLICY, NOW)}  # type: ignore[arg-type] # nodes and instances
 
 
 def test_nodes_and_machines_of_ours_are_claims_and_others_are_not() -> None:
@@ -37,7 +37,7 @@ def test_nodes_and_machines_of_ours_are_claims_and_others_are_not() -> None:
 def test_a_machine_on_its_way_is_not_bought_again_by_a_plan_without_a_journal() -> None:
     story = Story(None, job("a"), startup_s=120.0).play(30)
     view, instances = story.world.cluster.observe(), story.world.cloud.instances()
-    (seen,) = claims_seen(view.nodes, instances, story.policy)
+    (seen,) = claims_seen(view.nodes, instances, story.policy, story.world.clock.now())
     (journalled,) = story.store.claims()
     assert (seen.id, seen.flavour, seen.state) == (journalled.id, journalled.flavour, journalled.state)
 

@@ -13,6 +13,7 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState
 from htas.model.nodes import Node
+from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.sandbox.world import World
 from tests.builders import batch_group, make_flavour, make_policy, owned_node, ready_claim
@@ -40,7 +41,7 @@ def test_a_flavour_waits_until_a_machine_of_it_is_ready(
     backoffs.failed("medium", None, "out of stock", machines.now)
     machines.reconcile(machine, node)
     assert [each.flavour for each in backoffs.current(machines.now + 1)] == (["medium"] if waits else [])
-    assert store.learned() == ({"medium": READY.allocatable} if learns else {})
+    assert [Resources(*each.parts) for each in store.learned().values()] == ([READY.allocatable] if learns else [])
     [claim] = store.claims()
     assert claim.ready_at == (machines.now if learns else None), "how long starts take is learned from it"
 

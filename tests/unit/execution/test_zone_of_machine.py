@@ -54,11 +54,11 @@ def test_the_bill_and_the_claim_have_the_zone_that_the_cloud_says(
     )
     store.put_claim(claim)
     store.put_bill(Bill("c", "batch", "medium", 200_000_000, now))
-    seen = Instance("vm-c", "c", "medium", InstanceState.ACTIVE, now, cluster="test", claim="c", zone=told)
+    seen = Instance("vm-c", "c", "medium", InstanceState.ACTIVE, now, told, "test", "c", launched_at=now)
     for _ in range(2):  # what is known already is not written again
         machines.reconcile(ClusterView(), [seen])
     ((bill,), (known,)) = store.bills(), store.claims()
-    assert bill == Bill("c", "batch", "medium", nanos, now, cap=cap)
+    assert bill == Bill("c", "batch", "medium", nanos, now, instance="vm-c", cap=cap)
     assert (known.zone, known.nanos_per_hour, known.cap) == (zone, nanos, cap)
     store.close()
 
@@ -68,7 +68,7 @@ def test_a_machine_that_is_found_has_the_price_of_its_zone() -> None:
     policy, now = make_policy([batch_group()], [BY_ZONE]), world.clock.now()
     ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
     machines = Machines(ports, CloudCalls(DirectCalls(), world.clock), policy, Backoffs(policy.timeouts))
-    found = Instance("vm-c", "c", "medium", InstanceState.ACTIVE, now, "b", "test", "c", "batch")
+    found = Instance("vm-c", "c", "medium", InstanceState.ACTIVE, now, "b", "test", "c", "batch", launched_at=now)
     machines.reconcile(ClusterView(), [found])
     assert [(bill.nanos_per_hour, bill.cap) for bill in store.bills()] == [(260_000_000, CAP)]
     store.close()

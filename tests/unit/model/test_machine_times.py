@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.execution.claim_life import timed, was_away
+from htas.execution.claim_life import ClaimStep, timed, was_away
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.machine_times import GOING_S, KEPT, MachineTimes
 from htas.model.policy import Cycles
@@ -37,7 +37,7 @@ def claim(state: ClaimState, **fields: float) -> NodeClaim:
     ],
 )
 def test_what_a_change_of_state_teaches(before: NodeClaim, state: ClaimState, want: MachineTimes) -> None:
-    assert timed(MachineTimes(), before, state, NOW) == want
+    assert timed(MachineTimes(), before, ClaimStep(state), NOW) == want
 
 
 def test_the_newest_count() -> None:

@@ -15,6 +15,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.cluster.initialization import in_words, still_awaited
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing, why_not_repaired
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
@@ -91,6 +92,7 @@ class Circumstances:
         self.move_times = snapshot.move_times
         self.store_problem = snapshot.store_problem
         self.unread = snapshot.cluster.unread
+        self.learned = snapshot.learned
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
@@ -196,7 +198,11 @@ def _unsure(candidate: DrainCandidate, question: Circumstances) -> Iterator[Kept
     if node.name in question.unread:
         yield KeptNode(node.name, Kept.UNREADABLE_POD, cannot_be_read(question.unread[node.name]))
     if claim.is_coming:
-        yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
+        awaited = still_awaited(claim, node, question.policy, question.learned)
+        if awaited and node.is_ready:
+            yield KeptNode(node.name, Kept.NOT_INITIALIZED, in_words(awaited))
+        else:
+            yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
 
 
 def _kept_by_outage(node: Node, question: Circumstances) -> KeptNode:

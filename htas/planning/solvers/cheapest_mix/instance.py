@@ -13,6 +13,9 @@ import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints
 
+LARGEST = 2**60
+"""Sums must stay within this, so that the int64 of numpy and CP-SAT holds them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -52,6 +55,31 @@ class MixProblem:
 
     def cost(self, kind: int, level: int) -> int:
         return int(self.prices[kind]) * self.holds[level]
+
+    @property
+    def is_exact_in_64_bits(self) -> bool:
+        """Whether no sum over all items, of a resource or of costs, exceeds `LARGEST`."""
+        return max(*self._largest_sums()) <= LARGEST
+
+    def in_64_bits(self) -> MixProblem:
+        """The same in coarser units, where sums could exceed `LARGEST`: ten years of a dear machine, an exbibyte.
+
+        Requests and prices are rounded up and capacities down, so what fits here fits in truth.
+        """
+        if self.is_exact_in_64_bits:
+            return self
+        *resources, cost = (-(-each // LARGEST) for each in self._largest_sums())
+        units = np.array([max(1, unit) for unit in resources], dtype=np.int64)
+        prices = [-(-price // max(1, cost)) for price in self.prices.tolist()]
+        return replace(
+            self, requests=-(-self.requests // units), free=self.free // units, prices=np.array(prices, dtype=np.int64)
+        )
+
+    def _largest_sums(self) -> list[int]:
+        """What all items could add up to: for each resource, and last for costs. Python's integers do not wrap."""
+        count = int(self.counts.sum()) + 1
+        largest = np.maximum(self.free.max(axis=0, initial=0), self.requests.max(axis=0, initial=0)).tolist()
+        return [count * each for each in largest] + [count * max(self.prices.tolist(), default=0) * max(self.holds)]
 
     def within(self, limits: tuple[Limit, ...]) -> MixProblem:
         return replace(self, limits=limits)

@@ -58,9 +58,14 @@ def cheapest(instance: MixProblem, hints: Mapping[Pattern, int], effort: Effort)
 
     `hints` are machines of another way to buy: good patterns at least.
     """
-    small, kept, stands_in = instance.undominated()
+    small, kept, stands_in = instance.in_64_bits().undominated()
     mix = _cheapest(small, _on_kinds(hints, stands_in, small), effort)
-    return replace(mix, counts=_on_kinds(mix.counts, kept, instance)) if mix is not None else None
+    if mix is None:
+        return None
+    counts = _on_kinds(mix.counts, kept, instance)
+    if instance.is_exact_in_64_bits:
+        return replace(mix, counts=counts)
+    return Mix(counts, cost_of(counts), 0)  # in coarser units nothing is proved
 
 
 def _on_kinds(mix: Mapping[Pattern, int], kinds: Ints, instance: MixProblem) -> Counts:

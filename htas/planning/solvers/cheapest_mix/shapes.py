@@ -21,8 +21,10 @@ from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, patt
 
 LARGEST = 2**60
 """A mix must cost less: sums with what cannot be bought stay within 64 bits."""
-STEP, PAIR = 0.015, 3e-6
-"""Of effort: for one amount left, and for one machine that may be the next for it."""
+STEP, PAIR = 15_000, 3
+"""Millionths of effort: for one amount left, and for one machine that may be the next for it. Whole numbers, since 250
+shapes of 18 pods leave 19^250 amounts: more than a float can hold."""
+MILLION = 10**6
 
 
 def optimum(instance: MixProblem, share: float, effort: Effort) -> Counts | None:
@@ -34,9 +36,9 @@ def optimum(instance: MixProblem, share: float, effort: Effort) -> Counts | None
     pairs = prod(size * (size + 1) // 2 for size in sizes)
     steps = STEP * prod(sizes) + PAIR * pairs
     dearest = int(instance.prices.max(initial=0)) * max(instance.holds) * int(instance.counts.sum())
-    if steps > share * effort.left or dearest >= LARGEST:
+    if steps > int(MILLION * share * max(effort.left, 0.0)) or dearest >= LARGEST:
         return None
-    effort.spend(steps)
+    effort.spend(steps / MILLION)
     return work.cheapest(effort)
 
 

@@ -44,6 +44,8 @@ def pattern_bound_nanos(
         takes=np.ones((len(prices), len(counts)), dtype=np.bool_),
         holds=(1,),
     )
+    if not instance.is_exact_in_64_bits:
+        return 0
     # What only free room holds is left out: less work costs no more.
     held, kept = instance.part(np.where(instance.most.any(axis=0), counts, 0))
     if not len(kept):

@@ -112,7 +112,10 @@ class Master:
         for penalty, floor in zip(penalties, self.program.floors, strict=True):
             each = each + penalty * floor.measure.each
             at_home = at_home + penalty * floor.measure.at_home
-        worth = (self._dense @ each.astype(np.float32)).astype(np.float64)
+        # All operands are finite. In single precision OpenBLAS's vector kernels may still raise the processor's flag
+        # for invalid operations, on lanes beyond the data; numpy reports that as a warning.
+        with np.errstate(invalid="ignore"):
+            worth = (self._dense @ each.astype(np.float32)).astype(np.float64)
         found = []
         for group in self._groups:
             values = worth[group.patterns]

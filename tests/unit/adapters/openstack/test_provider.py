@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier
 
@@ -15,7 +16,8 @@ from htas.adapters.openstack.api import OpenStackApi
 from htas.adapters.openstack.errors import HeldBackError
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, BootVolume, Recipe
-from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim, Usage
+from htas.model.record import DAY_S
 from htas.planning.cluster.machines import machine_node
 from htas.ports import (
     CapacityError,
@@ -406,3 +408,67 @@ def test_a_server_counts_against_the_quota_from_its_order_on_and_once(
         cloud.servers[made.id]["OS-EXT-STS:task_state"] = task
         bought.look()
         assert bought.headroom().instances == room - 1
+
+
+# What Nova charges for.
+
+DAY = "2026-11-21"
+
+
+def use(name: str, started: str | None, ended: str | None = None, flavor: str = "small") -> dict[str, str | None]:
+    """A server's line in os-simple-tenant-usage; Nova writes no zone and means UTC."""
+    started, ended = (f"{DAY}T{each}" if each is not None else None for each in (started, ended))
+    return {"instance_id": f"id-{name}", "name": name, "flavor": flavor, "started_at": started, "ended_at": ended}
+
+
+def at(hour: float) -> float:
+    return datetime.fromisoformat(f"{DAY}T00:00:00+00:00").timestamp() + 3600 * hour
+
+
+def test_usage_has_every_page_of_the_window_and_what_is_gone(cloud: SmallCloud, bought: OpenStackProvider) -> None:
+    cloud.page = 2
+    cloud.usage = [
+        use("a", "01:00:00.000000", "02:30:00.500000"),
+        use("b", "02:00:00.000000", None, "large"),
+        use("c", "02:00:00.000000", "02:10:00.000000"),
+        use("before", "00:00:00.000000", "00:30:00.000000"),
+    ]
+    assert bought.usage(at(1), at(3)) == [
+        Usage("id-a", "a", "small", at(1), at(2.5) + 0.5),
+        Usage("id-b", "b", "large", at(2)),
+        Usage("id-c", "c", "small", at(2), at(2) + 600),
+    ]
+    assert bought.usage(at(4) + DAY_S, at(5) + DAY_S) == [Usage("id-b", "b", "large", at(2))]
+
+
+def test_a_project_that_ran_nothing_has_no_usage(cloud: SmallCloud, bought: OpenStackProvider) -> None:
+    assert bought.usage(at(1), at(2)) == []
+
+
+def test_a_role_that_may_not_read_usage_is_told(cloud: SmallCloud, bought: OpenStackProvider) -> None:
+    cloud.refuse["GET /os-simple-tenant-usage"] = [(403, {"forbidden": {"message": "Policy doesn't allow it"}}, {})]
+    with pytest.raises(RefusedError, match=r"os-simple-tenant-usage.*403"):
+        bought.usage(at(1), at(2))
+
+
+@pytest.mark.parametrize(
+    ("launched", "terminated", "since", "until"),
+    [
+        pytest.param(None, None, None, None, id="never launched: nothing is charged"),
+        pytest.param(f"{DAY}T12:00:30.000000", None, at(12) + 30, None, id="charged from its launch, not its order"),
+        pytest.param(f"{DAY}T12:00:30", f"{DAY}T13:00:00", at(12) + 30, at(13), id="until it was terminated"),
+    ],
+)
+def test_a_list_says_since_when_a_server_is_charged(
+    launched: str | None,
+    terminated: str | None,
+    since: float | None,
+    until: float | None,
+    cloud: SmallCloud,
+    bought: OpenStackProvider,
+) -> None:
+    server = cloud.servers[cloud.add_server("s", cluster="test", claim="s", group="any")]
+    server |= {"OS-SRV-USG:launched_at": launched, "OS-SRV-USG:terminated_at": terminated}
+    bought.look()
+    [found] = bought.instances()
+    assert (found.launched_at, found.ended_at) == (since, until)

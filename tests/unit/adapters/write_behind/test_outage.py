@@ -15,7 +15,7 @@ from htas.model.claims import ClaimState
 from htas.model.disruptions import Drain, drains_of
 from htas.model.record import Bill
 from htas.ports import ConflictError, PermanentError, RefusedError, TransientError
-from tests.builders import NOW, amounts
+from tests.builders import NOW, learned
 from tests.contracts.test_store_port import claim, cycle, row, run
 from tests.far_store import FarStore, Line
 from tests.unit.adapters.write_behind.conftest import Start, caught_up
@@ -28,7 +28,7 @@ def write(store: WriteBehindStore, number: int) -> None:
     drain = store.put_disruption(Drain(f"n{number:02}", first.id, "Empty", NOW))
     store.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
     store.delete_disruption(drain.id, drain.version)
-    store.put_learned(f"f{number:02}", amounts("1", "1Gi", 10))
+    store.put_learned(f"f{number:02}", learned("1", "1Gi"))
     store.put_bill(Bill(first.id, "g", "f", 5, NOW))
     store.add_profile([row(f"n{number:02}", NOW + number)])
     store.add_runs([run(f"u{number:02}", NOW + number)])
@@ -66,7 +66,7 @@ def test_a_daemon_plans_on_from_its_copy(start: Start, line: Line) -> None:
     first = store.put_claim(claim())
     second = store.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
     drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
-    store.put_learned("f", amounts("1", "1Gi", 10))
+    store.put_learned("f", learned("1", "1Gi"))
     store.put_bill(Bill("c1", "g", "f", 5, NOW))
     assert (list(store.claims()), list(drains_of(store.disruptions()))) == ([second], [drain])
     assert (list(store.learned()), [bill.claim for bill in store.bills()]) == (["f"], ["c1"])

@@ -12,7 +12,7 @@ from htas.model.claims import ClaimState
 from htas.model.disruptions import Drain, drains_of, rearrangement_of
 from htas.model.record import Bill
 from htas.ports import ConflictError, PermanentError
-from tests.builders import NOW, amounts
+from tests.builders import NOW, learned
 from tests.contracts.test_store_port import claim, cycle, rearrangement
 from tests.far_store import FarStore, Line
 from tests.unit.adapters.write_behind.conftest import Start, caught_up
@@ -136,13 +136,13 @@ def test_an_empty_file_learns_everything_from_the_store(start: Start, far: FarSt
     first = far.put_claim(claim("c1"))
     far.put_claim(in_state(far.put_claim(claim("c2")), ClaimState.RELEASED))
     drain = far.put_disruption(Drain("n1", "c1", "Empty", NOW))
-    far.put_learned("f", amounts("1", "1Gi", 10))
+    far.put_learned("f", learned("1", "1Gi"))
     bills = [Bill("c1", "g", "f", 5, NOW - 10**7), Bill("c2", "g", "f", 5, NOW - 10**7, NOW)]
     for bill in (*bills, Bill("c0", "g", "f", 5, NOW - 10**7, NOW - 10**6)):  # closed long ago: not asked for again
         far.put_bill(bill)
     store = start()
     assert (list(store.claims()), list(drains_of(store.disruptions()))) == ([first], [drain])
-    assert (store.learned(), list(store.bills())) == ({"f": amounts("1", "1Gi", 10)}, bills)
+    assert (store.learned(), list(store.bills())) == ({"f": learned("1", "1Gi")}, bills)
     assert store.put_claim(in_state(first, ClaimState.ACTIVE)).version == 2
 
 

@@ -1,0 +1,44 @@
+"""Searches that a plan can do without, and what is known of one that failed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class OptionalSearch(StrEnum):
+    """A search that only makes a plan better. Metrics, logs and alerts use these words."""
+
+    LOOK_AHEAD = "look-ahead"
+    """Headroom for work that is expected."""
+    BATCHING = "batching"
+    """Who waits for more work before a machine is launched."""
+    OTHER_WAYS = "other-ways"
+    """Greedy purchases that judge machines otherwise than the first one."""
+    CHEAPEST_MIX = "cheapest-mix"
+    MAKING_ROOM = "making-room"
+    """Moves instead of a launch."""
+    PREEMPTION = "preemption"
+    EDGE_PLACEMENT = "edge-placement"
+    EDGE_MOVES = "edge-moves"
+    CLEANING = "cleaning"
+    """Which nodes to drain or replace."""
+    LOWER_BOUND = "lower-bound"
+    REARRANGEMENT = "rearrangement"
+    """The optimiser's search; it runs beside the plan."""
+
+
+class SearchFailure(msgspec.Struct, frozen=True):
+    """A search that raised an exception. The plan was made without it.
+
+    `where` names the frames of the traceback, outermost first. A plan reads no files, so source lines are left out.
+    """
+
+    search: OptionalSearch
+    error: str
+    where: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return f"{self.search} failed, the plan does without it: {self.error}"

@@ -1,0 +1,62 @@
+"""One place for searches that a plan can do without: a search that raises costs neither a bind nor a cycle.
+
+What it did in the simulation is undone, the plan uses the fallback, and the plan says so in `failures`. The daemon
+logs and counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from traceback import walk_tb
+from typing import Protocol, TypeVar
+
+from htas.model.search_failures import OptionalSearch, SearchFailure
+from htas.planning.cluster.simulation import Simulation
+
+Found = TypeVar("Found")
+
+
+class SearchRunner(Protocol):
+    """Runs a search. The planner's runs it as it is; a test may hand in one that fails."""
+
+    def __call__(self, search: OptionalSearch, do: Callable[[], Found]) -> Found: ...
+
+
+def as_it_is(search: OptionalSearch, do: Callable[[], Found]) -> Found:
+    """Run the search, nothing else."""
+    return do()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalSearches:
+    """Runs the optional searches of one plan and remembers which of them failed."""
+
+    runner: SearchRunner = as_it_is
+    failures: list[SearchFailure] = field(default_factory=list)
+
+    def run(
+        self, sim: Simulation, search: OptionalSearch, do: Callable[[], Found], otherwise: Callable[[], Found]
+    ) -> Found:
+        """What `do` finds. If it raises, undo its changes of the simulation and return `otherwise()`.
+
+        `do` must change nothing else that the plan goes on to use.
+        """
+        with sim.fork() as branch:
+            try:
+                found = self.runner(search, do)
+            except Exception as error:  # whatever it is: the plan can do without
+                failure = failure_of(search, error)
+            else:
+                branch.commit()
+                return found
+        if failure not in self.failures:
+            self.failures.append(failure)
+        return otherwise()
+
+
+def failure_of(search: OptionalSearch, error: Exception) -> SearchFailure:
+    """What is known of an exception."""
+    frames = [(frame.f_globals.get("__name__", "?"), line, frame) for frame, line in walk_tb(error.__traceback__)]
+    where = tuple(f"{module}:{line} {frame.f_code.co_name}" for module, line, frame in frames)
+    return SearchFailure(search, f"{type(error).__name__}: {error}", where)

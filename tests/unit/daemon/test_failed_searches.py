@@ -1,0 +1,76 @@
+"""A daemon whose searches fail: work is bound, and people learn of it once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
+
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.failed_searches import FailedSearches
+from htas.daemon.metrics import Metrics
+from htas.daemon.virtual import VirtualDriver
+from htas.model.outcomes import Action, OutcomeStatus
+from htas.model.plan import Plan
+from htas.model.reasons import OutcomeReason
+from htas.model.search_failures import OptionalSearch, SearchFailure
+from htas.planning.planner import plan
+from tests.builders import NOW
+from tests.laws.test_optional_search_laws import Failing
+from tests.stories.play import Story, job
+
+
+class Played:
+    """Two jobs in the sandbox, planned for with searches that all fail."""
+
+    def __init__(self) -> None:
+        self.story = Story(None, job("a"), job("b", at_s=60.0), startup_s=30.0)
+        self.metrics, self.seen = Metrics(), list[CycleResult]()
+        daemon = Daemon(self.story.ports, self.story.policy, planner=partial(plan, runner=Failing(*OptionalSearch)))
+        daemon.listeners += [self.metrics.observe, self.seen.append]
+        VirtualDriver(self.story.world, daemon).run_until(self.story.start + 400.0)
+
+    def failures(self, search: OptionalSearch) -> float:
+        families = text_string_to_metric_families(self.metrics.render().decode())
+        samples = [sample for family in families for sample in family.samples]
+        (value,) = [
+            sample.value
+            for sample in samples
+            if sample.name == "htas_search_failures_total" and sample.labels["search"] == search.value
+        ]
+        return float(value)
+
+
+def test_jobs_run_although_every_search_fails() -> None:
+    played = Played()
+    bound = [o.subject for result in played.seen for o in result.outcomes if o.action is Action.BIND]
+    assert bound == ["default/a-1", "default/b-1"]
+
+
+def test_each_failure_is_counted_and_each_defect_recorded_once() -> None:
+    played = Played()
+    failed = [o for result in played.seen for o in result.outcomes if o.reason is OutcomeReason.SEARCH_FAILED]
+    assert all(o.action is Action.SEARCH and o.status is OutcomeStatus.FAILED for o in failed)
+    messages = [o.message for o in failed]
+    assert len(messages) == len(set(messages)) >= 2
+    in_plans = sum(len(result.plan.failures) for result in played.seen)
+    assert sum(played.failures(search) for search in OptionalSearch) == in_plans > len(messages)
+
+
+def test_metrics_begin_with_nought() -> None:
+    """A series that begins with 1 shows no increase, and the alert would miss it."""
+    assert 'htas_search_failures_total{search="cheapest-mix"} 0.0' in Metrics().render().decode()
+
+
+def test_a_defect_is_logged_once_whatever_its_words() -> None:
+    failed = FailedSearches()
+    with capture_logs() as logs:
+        for number in range(3):
+            error = f"ValueError: no row {number}"
+            failed.note(Plan(NOW, failures=(SearchFailure(OptionalSearch.EDGE_MOVES, error, ("a:1 f", "b:2 g")),)))
+        failed.note(Plan(NOW, failures=(SearchFailure(OptionalSearch.EDGE_MOVES, "ValueError: other", ("a:9 f",)),)))
+    assert [(entry["search"], entry["error"], entry["where"]) for entry in logs] == [
+        ("edge-moves", "ValueError: no row 0", ["a:1 f", "b:2 g"]),
+        ("edge-moves", "ValueError: other", ["a:9 f"]),
+    ]
