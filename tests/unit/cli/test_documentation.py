@@ -82,6 +82,8 @@ PARSED = {
     "htas check --config config/openstack.yaml --live": CLOUD,
     "htas check --config config/mine.yaml --live": CLOUD,
     "htas store init --config config/cassandra.yaml": STORE,
+    "htas store backup /backups/htas-2026-11-28.db --config htas.yaml": "tests/unit/cli/test_store.py runs it",
+    "htas store restore /backups/htas-2026-11-28.db --config htas.yaml": "tests/unit/cli/test_store.py runs it",
     "htas migrate pod NAMESPACE/NAME --to NODE --config htas.yaml": SERVER,
     "htas migrate pod NAMESPACE/NAME --to NODE --config htas.yaml --url http://127.0.0.1:8080 --token-file FILE": SERVER,
 }

@@ -17,7 +17,6 @@ from htas.model.nodes import (
     CLUSTER_LABEL,
     DO_NOT_DISRUPT,
     DRAINING_TAINT,
-    GROUP_LABEL,
     KARPENTER_DO_NOT_DISRUPT,
     SCALE_DOWN_DISABLED,
     Node,
@@ -73,9 +72,6 @@ def test_daemons_do_not_make_a_node_used() -> None:
     [
         pytest.param(make_node("n1"), Kept.NOT_AUTOSCALED, id="not bought by HTAS"),
         pytest.param(owned_node("n1", labels={CLUSTER_LABEL: "other"}), Kept.NOT_AUTOSCALED, id="another cluster's"),
-        pytest.param(
-            owned_node("n1", labels={GROUP_LABEL: "gone"}), Kept.NOT_AUTOSCALED, id="a group no longer configured"
-        ),
         pytest.param(
             owned_node("n1", annotations={SCALE_DOWN_DISABLED: "true"}),
             Kept.SCALE_DOWN_DISABLED,
