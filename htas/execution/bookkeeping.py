@@ -109,9 +109,8 @@ class Bookkeeper:
             self._since = min([now, *(each.launched_at for each in ours if each.launched_at is not None)])
             self._is_due = True
             self._lost = (
-                f"the store was empty when HTAS started, while {len(ours)} machine{'s' * (len(ours) != 1)}"
-                f" of cluster {self.policy.cluster}"
-                " ran: their past and earlier bills are lost; restore a backup: htas store restore"
+                f"the store was empty when HTAS started, and machines of cluster {self.policy.cluster} ran"
+                f" ({len(ours)}): their past and earlier bills are lost; restore a backup: htas store restore"
             )
             self._news = [Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.FAILED, self._lost)]
         else:
