@@ -110,7 +110,7 @@ def test_an_empty_store_beside_running_machines_is_told_loudly(tmp_path: Path) -
     story.crash()
     story.play(7 * HOUR)
     [remark] = story.seen[-1].remarks
-    assert f"the store was empty when HTAS started, while {len(running)} machines of cluster test ran" in remark
+    assert f"machines of cluster test ran ({len(running)}): their past and earlier bills are lost" in remark
     assert "htas store restore" in remark
     assert story.verbs["reconcile", "failed"] == 1, "it is logged, counted and on record, once"
     assert remark in status_of(story.seen[-1], story.policy)["problems"]
@@ -136,7 +136,7 @@ def test_a_cloud_that_answers_late_does_not_hide_that_the_store_was_empty() -> N
     assert list(story.store.cycles())
     story.world.cloud.faults.refuse("instances", None)
     story.play(2 * HOUR)
-    assert "the store was empty when HTAS started, while 1 machines" in story.seen[-1].remarks[0]
+    assert "machines of cluster test ran (1)" in story.seen[-1].remarks[0]
 
 
 def test_a_first_start_is_no_lost_store() -> None:
