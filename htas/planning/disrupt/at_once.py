@@ -36,7 +36,7 @@ def preempt_at_once(context: PlanContext, queue: SchedulingQueue) -> Preempted:
 
     In the simulation room is kept for those pods; they leave the queue.
     """
-    found = context.attempt(OptionalSearch.PREEMPTION, lambda: _found(context, queue), tuple)
+    found: Preempted = context.attempt(OptionalSearch.PREEMPTION, lambda: _found(context, queue), lambda: ())
     queue.leave_out([pod for pod, _ in found])
     context.simulated.sim.keep_room(*_rooms(found, context.simulated.book))
     return found
