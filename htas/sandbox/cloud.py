@@ -338,6 +338,10 @@ class SandboxCloud:
         """A machine runs on and is listed no more: the list is another project's, or a part of the cloud is down."""
         self._unlisted.add(instance_id)
 
+    def list_again(self, instance_id: str) -> None:
+        """A machine that was not listed is listed again."""
+        self._unlisted.discard(instance_id)
+
     def vanish(self, instance_id: str) -> None:
         """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""
         self._instances.pop(instance_id)
