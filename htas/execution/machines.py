@@ -178,7 +178,8 @@ class Machines:
         for claim_id, node in nodes.items():
             is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
             # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
-            if is_open and not node.is_ready and is_named_for(node, claim_id):
+            is_gone = is_open and not node.is_ready and is_named_for(node, claim_id)
+            if is_gone and self.gate.on_nodes(view, [node]) is None:
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         outcomes += self.bookkeeper.settle(known, self._claims(), mine, instances)
         self._looked_at = self._ports.clock.now()
@@ -377,7 +378,8 @@ class Machines:
     def _clean_up(
         self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None, view: ClusterView
     ) -> list[Outcome]:
-        outcomes = []
+        outcomes: list[Outcome] = []
+        idle: list[Node] = []
         if instance is not None:
             if claim.leaving_since is not None:  # asked for its end anew, and waited for anew
                 renewed = msgspec.structs.replace(claim, leaving_since=self._ports.clock.now())
@@ -390,7 +392,7 @@ class Machines:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
             outcomes += [self._delete_node(each.name, claim.message) for each in idle]
-        if node is not None and claim.state is ClaimState.FAILED and not node.is_unschedulable:
+        if node is not None and node not in idle and claim.state is ClaimState.FAILED and not node.is_unschedulable:
             outcomes += self._close(node.name)
         return outcomes
 
