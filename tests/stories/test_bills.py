@@ -254,6 +254,19 @@ def test_a_resized_machine_has_a_bill_in_two_parts() -> None:
     assert any("its machine was resized from small to large" in message for message in story.messages)
 
 
+def test_a_rebuilt_machine_has_one_bill_from_its_first_launch() -> None:
+    """Nova sets `launched_at` again: 100 hours of a bill had been lost by that."""
+    story = Story(policy(SMALL), service("web", 3)).play(20 * MINUTE)
+    [known] = story.world.cloud.instances()
+    story.world.cloud.rebuild(known.id)
+    story.play(40 * MINUTE)
+    assert_billed_as_invoiced(story)
+    [bill] = story.store.bills()
+    assert bill.started_at == known.launched_at
+    [claim] = story.store.claims()
+    assert claim.rented_at == known.launched_at, "its paid hours are counted as before"
+
+
 def test_a_cloud_that_never_starts_what_is_ordered_is_asked_less_and_less() -> None:
     """Every order of small brings large: what was ordered backs off as if it had failed."""
     story = Story(
