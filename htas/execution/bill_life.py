@@ -196,7 +196,7 @@ def found_later(told: Iterable[Usage], group: str, catalogue: Catalogue, part: i
     return bills
 
 
-_DIGEST = re.compile(r"-[0-9a-f]{10}")
+_DIGEST = re.compile(r"-[0-9a-f]{10}$")
 
 
 def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
@@ -206,6 +206,15 @@ def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
         if name.startswith(prefix) and _DIGEST.fullmatch(name[len(prefix) :]):
             return group
     return None
+
+
+def is_ours_alone(name: str, cluster: str) -> bool:
+    """Whether a claim's name that fits a cluster can be no other cluster's: it can be split in one way only.
+
+    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu.
+    """
+    prefix = _DIGEST.sub("", name)
+    return prefix.startswith(f"{cluster}-") and prefix.count("-") == 1
 
 
 def by_machine(told: Iterable[Usage]) -> Mapping[str, list[Usage]]:

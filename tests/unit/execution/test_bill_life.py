@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution.bill_life import confirmed, group_of, of_machine, of_missing, price_of
+from htas.execution.bill_life import confirmed, group_of, is_ours_alone, of_machine, of_missing, price_of
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim, Usage
 from htas.model.flavours import Billing, Catalogue, ZonePrice
 from htas.model.record import Bill
@@ -163,6 +163,21 @@ def test_what_the_clouds_usage_makes_of_a_machines_bills(
 )
 def test_whose_name_it_is(name: str, group: str | None) -> None:
     assert group_of(name, "prod", ["batch", "services"]) == group
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster", "is_alone"),
+    [
+        pytest.param("prod-gpu-0123456789", "prod", True, id="one hyphen joins it"),
+        pytest.param("prod-eu-gpu-0123456789", "prod", False, id="cluster prod-eu, group gpu, as well"),
+        pytest.param("prod-eu-gpu-0123456789", "prod-eu", False, id="cluster prod, group eu-gpu, as well"),
+        pytest.param(f"{'p' * 52}-0123456789", "p" * 60, False, id="cut short: any cluster that begins like it"),
+    ],
+)
+def test_a_name_proves_whose_a_machine_is_only_where_it_splits_in_one_way(
+    name: str, cluster: str, is_alone: bool
+) -> None:
+    assert is_ours_alone(name, cluster) is is_alone
 
 
 ZONED = msgspec.structs.replace(
