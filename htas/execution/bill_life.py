@@ -23,18 +23,25 @@ _WITHOUT_NODE = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.A
 
 
 def price_of(flavour: str, claim: NodeClaim | None, catalogue: Catalogue, zone: str | None) -> tuple[Price, bool]:
-    """What a machine costs in its zone, and whether it is a guess: the price file lacks the flavour, not ordered so.
+    """What a machine costs in its zone, and whether it is a guess: the price file has no price for it there.
 
-    What was ordered costs what it was ordered at. The guess is the price of the order, or 0 where that is not known.
+    What was ordered costs what it was ordered at. The guess is the price of the order, else that of the cheapest zone,
+    or 0 where neither is known.
     """
     known = catalogue.named(flavour)
-    if claim is not None and claim.flavour == flavour and claim.nanos_per_hour:
-        if known is None or not known.prices or zone in (None, claim.zone):
-            return claim.price, known is None and bool(claim.ordered)
-        return known.price_in(zone) or claim.price, False
-    if known is not None:
-        return known.price_in(zone) or Price(known.nanos_per_hour, known.cap), False
-    return (claim.price if claim is not None else Price(0)), True
+    ordered = claim if claim is not None and claim.flavour == flavour and claim.nanos_per_hour else None
+    if known is None:
+        price = claim.price if claim is not None else Price(0)
+        return price, ordered is None or bool(ordered.ordered)
+    if ordered is not None:
+        zone = zone or ordered.zone
+        if not known.prices or (zone is not None and zone == ordered.zone):
+            return ordered.price, False
+    there = known.price_in(zone)
+    if there is not None:
+        return there, False
+    guess = ordered.price if ordered is not None else Price(known.nanos_per_hour, known.cap)
+    return guess, zone is not None or any(Price(each.nanos_per_hour, each.cap) != guess for each in known.prices)
 
 
 def opened(machine: Instance, claim: NodeClaim | None, catalogue: Catalogue, since: float, part: int) -> Bill:
@@ -67,23 +74,29 @@ def of_machine(
 
     `part` is the number of the next bill of its claim. A machine is believed to have changed its flavour once it has a
     node; before that the cloud had not told its flavour yet.
+
+    Nova sets `launched_at` again when it resizes, rebuilds or unshelves: a start that a machine was known by stays.
     """
     if machine.launched_at is None:
         return []
     if bill is None:
         return _anew(closed, machine, claim, catalogue, part)
     known = bill
-    if bill.started_at < machine.launched_at - ROUNDED_S:
+    if not bill.instance and bill.started_at < machine.launched_at - ROUNDED_S:
         bill = msgspec.structs.replace(bill, started_at=machine.launched_at)
     bill = msgspec.structs.replace(bill, instance=machine.id)
     if machine.flavour and machine.flavour != bill.flavour:
         if claim is not None and claim.state not in _WITHOUT_NODE:
-            over = msgspec.structs.replace(bill, ended_at=now, is_provisional=True)
-            return [over, opened(machine, claim, catalogue, now, part)]
+            resized_at = machine.launched_at if bill.started_at + ROUNDED_S < machine.launched_at <= now else now
+            over = msgspec.structs.replace(bill, ended_at=resized_at, is_provisional=True)
+            return [over, opened(machine, claim, catalogue, resized_at, part)]
         bill = opened(machine, claim, catalogue, bill.started_at, bill.part)
     elif claim is not None and claim.instance == machine.id and bill.flavour == claim.flavour:
         # Nova may say only later in which zone it is.
-        bill = msgspec.structs.replace(bill, nanos_per_hour=claim.nanos_per_hour, cap=claim.cap)
+        is_guess = bill.is_price_unknown and catalogue.price(bill.flavour, machine.zone) != claim.price
+        bill = msgspec.structs.replace(
+            bill, nanos_per_hour=claim.nanos_per_hour, cap=claim.cap, is_price_unknown=is_guess
+        )
     bill = msgspec.structs.replace(bill, ended_at=machine.ended_at)
     return [bill] if bill != known else []
 
@@ -121,9 +134,12 @@ def confirmed(parts: Sequence[Bill], told: Sequence[Usage], catalogue: Catalogue
     """The bills of one machine as the cloud's usage has them; those that change.
 
     Where the usage has fewer parts than HTAS saw (Nova names the last flavour for all of the time), the first start and
-    the last end alone are taken over. An open bill stays open: its end is seen in the list first.
+    the last end alone are taken over. A later first start is Nova's last resize or rebuild: the bill keeps its own. An
+    open bill stays open: its end is seen in the list first.
     """
     told = sorted(told, key=lambda each: each.started_at)
+    if parts[0].instance and told[0].started_at > parts[0].started_at:
+        told[0] = msgspec.structs.replace(told[0], started_at=parts[0].started_at)
     if len(told) < len(parts):
         first = min(told[0].started_at, parts[0].ended_at or told[0].started_at)
         final = [msgspec.structs.replace(parts[0], started_at=first), *parts[1:]]
@@ -180,7 +196,7 @@ def found_later(told: Iterable[Usage], group: str, catalogue: Catalogue, part: i
     return bills
 
 
-_DIGEST = re.compile(r"-[0-9a-f]{10}")
+_DIGEST = re.compile(r"-[0-9a-f]{10}$")
 
 
 def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
@@ -190,6 +206,15 @@ def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
         if name.startswith(prefix) and _DIGEST.fullmatch(name[len(prefix) :]):
             return group
     return None
+
+
+def is_ours_alone(name: str, cluster: str) -> bool:
+    """Whether a claim's name that fits a cluster can be no other cluster's: it can be split in one way only.
+
+    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu.
+    """
+    prefix = _DIGEST.sub("", name)
+    return prefix.startswith(f"{cluster}-") and prefix.count("-") == 1
 
 
 def by_machine(told: Iterable[Usage]) -> Mapping[str, list[Usage]]:

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from htas.execution.backoff import NO_PAUSE
-from htas.execution.bill_life import by_machine, confirmed, found_later, group_of, of_machine, of_missing
+from htas.execution.bill_life import by_machine, confirmed, found_later, group_of, is_ours_alone, of_machine, of_missing
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.ports import Ports
 from htas.model.claims import Instance, NodeClaim, Usage
@@ -62,6 +62,11 @@ class Bookkeeper:
         self._lost = ""
         self._news: list[Outcome] = []
         self._provisional: dict[str, Bill] = {}
+        self._began_at = 0.0
+        self._journalled: dict[str, float] = {}
+        """When claims without a bill were in the journal last: the usage that is read next may have their machines."""
+        self._unproven: dict[str, str] = {}
+        """Names of deleted machines that may be this cluster's or another's, by machine; not billed."""
         self._billed: set[str] = set()
         """Claims that have a bill."""
         self._closed: dict[str, Bill] = {}
@@ -71,7 +76,7 @@ class Bookkeeper:
     def remarks(self) -> tuple[str, ...]:
         """What people must know of the bills."""
         ends = f"the ends of {len(self._provisional)} bills are not confirmed: {self._problem}" if self._problem else ""
-        return tuple(filter(None, (self._lost, ends)))
+        return tuple(filter(None, (self._lost, ends, _not_billed(self._unproven.values()))))
 
     @property
     def unconfirmed(self) -> int:
@@ -98,6 +103,7 @@ class Bookkeeper:
             return
         self.remember()
         now, known = self._ports.clock.now(), self._known
+        self._began_at = now
         bills = self._ports.store.bills(now)
         there = {each.id for each in ours} | {each.claim for each in ours}
         owed = [bill for bill in bills if bill.ended_at is None and not _ids(bill) & there]
@@ -152,6 +158,7 @@ class Bookkeeper:
                     self._put(closed, now)
         # A claim that ends without a bill may have had a machine that no list showed.
         unbilled = before.keys() - after.keys() - self._billed
+        self._journalled |= dict.fromkeys((before.keys() | after.keys()) - self._billed, now)
         self._billed &= before.keys() | after.keys()
         self._is_due |= bool(self._provisional or unbilled)
         self._ask(now)
@@ -237,6 +244,7 @@ class Bookkeeper:
         listed = {each.id: each for each in instances}
         bills = self._ports.store.bills(self._since)
         added: list[Bill] = []
+        reported = frozenset(self._unproven)
         left: list[float] = []
         for machine, told in by_machine(answer.told).items():
             parts = _parts_of(machine, told[0].name, bills)
@@ -254,7 +262,12 @@ class Bookkeeper:
                 self._put(msgspec.structs.replace(bill, is_provisional=False), now)
         self._since = min([answer.asked_at, *left]) - SLACK_S
         self._pause = self._pause.after(now, FIRST_PAUSE_S, LONGEST_PAUSE_S) if self._provisional else NO_PAUSE
-        return [_told(added)] if added else []
+        self._journalled = {claim: at for claim, at in self._journalled.items() if at >= self._since}
+        outcomes = [_told(added)] if added else []
+        if self._unproven.keys() - reported:
+            unknown = _not_billed(self._unproven.values())
+            outcomes.append(Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.FAILED, unknown))
+        return outcomes
 
     def _confirm(self, parts: list[Bill], told: Sequence[Usage], now: float) -> None:
         number = max(part.part for part in parts) + 1
@@ -262,7 +275,11 @@ class Bookkeeper:
             self._put(each, now)
 
     def _add(self, told: Sequence[Usage], machine: Instance | None, bills: Sequence[Bill], now: float) -> list[Bill]:
-        """The bills of a machine that nobody knew, if it was ours. One that runs is told of by the list."""
+        """The bills of a machine that nobody knew, if it was ours. One that runs is told of by the list.
+
+        What was launched since HTAS began is ours only if the journal knew it: an order is journalled before it is
+        made. Of what was launched before, as where an older store was restored, the name alone can tell.
+        """
         name = told[0].name
         groups = [*(group.name for group in self.policy.groups), *dict.fromkeys(bill.group for bill in bills)]
         group = group_of(name, self.policy.cluster, groups)
@@ -270,6 +287,12 @@ class Bookkeeper:
             return []
         if machine is not None and machine.cluster != self.policy.cluster:
             return []
+        if name not in self._journalled and all(bill.claim != name for bill in bills):
+            if min(each.started_at for each in told) >= self._began_at:
+                return []
+            if not is_ours_alone(name, self.policy.cluster):
+                self._unproven[told[0].instance] = name
+                return []
         number = max((bill.part for bill in bills if bill.claim == name), default=-1) + 1
         found = found_later(told, group, self.policy.catalogue, number)
         for bill in found:
@@ -299,6 +322,15 @@ def _legacy(machine: Instance, claim: NodeClaim | None, bills: Mapping[str, Bill
 def _parts_of(machine: str, name: str, bills: Sequence[Bill]) -> list[Bill]:
     parts = [bill for bill in bills if bill.instance == machine or (not bill.instance and bill.claim == name)]
     return sorted(parts, key=lambda bill: bill.started_at)
+
+
+def _not_billed(unproven: Iterable[str]) -> str:
+    names = sorted(unproven)
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    what = f"{len(names)} deleted machines may be of this cluster or of another whose names begin alike"
+    return f"{what}, and are not billed: {', '.join(names[:NAMED])}{more}; compare them with the cloud's invoice"
 
 
 def _told(added: Sequence[Bill]) -> Outcome:

@@ -52,8 +52,12 @@ def next_step(
     now: float,
     timeouts: Timeouts,
     lacks: Lacks = NOTHING,
+    held: str | None = None,
 ) -> ClaimStep:
-    """Where a claim stands, given its machine and node (None: there is none) and what that node lacks."""
+    """Where a claim stands, given its machine and node (None: there is none) and what that node lacks.
+
+    `held` is what runs on the Ready node of a failed claim, so that its machine is not deleted; None: nothing.
+    """
     if instance is not None and instance.state is InstanceState.DELETING:
         return _leaving(claim, now, timeouts)
     match claim.state:
@@ -63,6 +67,8 @@ def next_step(
             return ClaimStep(
                 ClaimState.FAILED, Then.CLEAN_UP, f"the cloud gave no machine within {timeouts.launch_s:g} s"
             )
+        case ClaimState.FAILED if held is not None and node is not None and node.is_ready:
+            return ClaimStep(ClaimState.READY, message=f"in use again: {held}; it had failed: {claim.message}")
         case ClaimState.FAILED:
             if instance is None and node is None:
                 return ClaimStep(ClaimState.RELEASED, message=claim.message)
@@ -71,14 +77,15 @@ def next_step(
             return ClaimStep(claim.state)
     if instance is None:
         return _vanished(claim, node, now, timeouts)
-    if instance.state is InstanceState.ERROR and not (node is not None and node.is_ready):  # else it works all the same
+    was_initialized = claim.ready_at is not None or claim.state not in _BOOTING
+    # A machine in error works while its node is Ready. A node that was initialized may be silent for a moment only.
+    if instance.state is InstanceState.ERROR and not (node is not None and (node.is_ready or was_initialized)):
         return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
     if claim.state is ClaimState.DRAINING:
         return ClaimStep(claim.state)
-    was_initialized = claim.ready_at is not None or claim.state not in _BOOTING
     if node is not None and not was_initialized and (node.is_ready or claim.node_ready_at is not None):
         return _initializing(claim, node, now, timeouts, lacks)
-    return _waiting(claim, _shown(instance, node), now, timeouts)
+    return _waiting(claim, _shown(instance, node), now, timeouts, instance.fault)
 
 
 def _initializing(claim: NodeClaim, node: Node, now: float, timeouts: Timeouts, lacks: Lacks) -> ClaimStep:
@@ -126,7 +133,7 @@ def _shown(instance: Instance, node: Node | None) -> ClaimState:
     return ClaimState.REQUESTED if instance.state is InstanceState.BUILDING else ClaimState.ACTIVE
 
 
-def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts) -> ClaimStep:
+def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts, fault: str) -> ClaimStep:
     if claim.state is shown is ClaimState.READY:  # as nearly all are
         return ClaimStep(claim.state)
     if claim.state is ClaimState.READY and shown is not ClaimState.READY:
@@ -139,7 +146,8 @@ def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts
         ClaimState.REGISTERED: (timeouts.ready_s, "the node was not Ready"),
     }.get(claim.state, (float("inf"), ""))
     if now - claim.since >= limit:
-        return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
+        told = f": {fault}" if fault else ""
+        return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s{told}")
     return ClaimStep(claim.state)
 
 

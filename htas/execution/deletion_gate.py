@@ -17,6 +17,9 @@ from htas.model.snapshot import ClusterView
 from htas.planning.cluster.ending import must_leave
 from htas.planning.eligibility.drain_rules import cannot_be_read
 
+_NOT_READY = frozenset({ClaimState.REGISTERED, ClaimState.FAILED})
+"""States whose beginning tells since when a node has been silent, to a daemon that has just started."""
+
 
 @dataclass(slots=True)
 class DeletionGate:
@@ -26,19 +29,23 @@ class DeletionGate:
     timeouts: Timeouts
     _silent_since: Mapping[str, float] = field(default_factory=dict)
     """By node since when its kubelet has been silent (not Ready)."""
+    _ready: frozenset[str] = frozenset()
+    """Nodes that were Ready when they were last looked at: whatever the journal says, these were not silent."""
     _known: Mapping[str, str] = field(default_factory=dict)
     """The claim of each machine that the cloud or the journal knows; empty where it has none."""
 
     def look(self, nodes: Iterable[Node], claims: Iterable[NodeClaim], instances: Iterable[Instance]) -> None:
         """Note which nodes are silent, and which machines there are."""
-        now, claims = self.ports.clock.now(), list(claims)
-        waited = {claim.node: claim.since for claim in claims if claim.state is ClaimState.REGISTERED}
-        silent = {
+        now, claims, nodes = self.ports.clock.now(), list(claims), list(nodes)
+        waited = {claim.node: claim.since for claim in claims if claim.state in _NOT_READY}
+        self._silent_since = {
             node.name: min(self._silent_since.get(node.name, now), waited.get(node.name, now), now)
+            if node.name not in self._ready
+            else now
             for node in nodes
             if not node.is_ready
         }
-        self._silent_since = silent
+        self._ready = frozenset(node.name for node in nodes if node.is_ready)
         known = {instance.id: instance.claim or "" for instance in instances}
         self._known = known | {claim.instance: claim.id for claim in claims if claim.instance is not None}
 

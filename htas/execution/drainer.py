@@ -92,8 +92,10 @@ class Drainer:
                 told, begun = self._step(drain, validator, departures, can_release)
                 outcomes += told
                 calls += begun
+        ending = {claim.id for claim in self.ports.store.claims() if claim.state is ClaimState.FAILED}
         for node in view.nodes:
-            if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
+            is_ours = node.cluster == self.policy.cluster and node.claim not in ending
+            if is_ours and node.is_draining and node.name not in drains:
                 outcomes.append(self._undo(node.name, None, None, FORGOTTEN))
         outcomes += self.calls.all(calls)
         self._note_refusals(departures, view.pods)

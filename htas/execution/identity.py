@@ -59,6 +59,8 @@ class _Identifying:
         self._all = nodes
         self._cluster = cluster
         self._listed = {instance.id for instance in instances}
+        self._machines_of: dict[str, list[str]] = {}
+        """By claim, our machines that are listed and are not being deleted."""
         self._in_error = [each for each in instances if each.state is InstanceState.ERROR]
         strange = {instance.id for instance in instances if is_strange(instance, cluster)}
         self._claims = {claim.id: claim for claim in claims if claim.instance not in strange}
@@ -69,6 +71,8 @@ class _Identifying:
             if instance.cluster == cluster and instance.claim is not None:
                 self._claim_of[instance.id] = instance.claim
                 self._groups.setdefault(instance.claim, instance.group or "")
+                if instance.state is not InstanceState.DELETING:
+                    self._machines_of.setdefault(instance.claim, []).append(instance.id)
         for claim in self._claims.values():
             if claim.instance is not None:
                 self._claim_of[claim.instance] = claim.id
@@ -107,6 +111,23 @@ class _Identifying:
             if there is not None and there.is_ready:
                 what = f"the cloud says that it is in error; its node {there.name} is Ready, so it stays"
                 yield Problem(f"Machine {instance.id}", what, is_doubt=True)
+        yield from self._paid_twice()
+
+    def _paid_twice(self) -> Iterator[Problem]:
+        """Second machines of claims, as after a lost answer, whose deletes pods on the first one may hold."""
+        for claim, machines in sorted(self._machines_of.items()):
+            there = self._found.get(claim)
+            if len(machines) < 2 or there is None or (there.provider_id and there.machine in machines):
+                continue
+            known = self._claims.get(claim)
+            first = known.instance if known is not None and known.instance in machines else None
+            named = [each for each in sorted(machines) if each != first] if first is not None else sorted(machines)
+            what = (
+                f"claim {claim} has {len(machines)} machines, and all are paid for: node {there.name} has no providerID"
+                " that says on which it runs, so none is deleted while it runs pods;"
+                " give nodes a providerID, or delete the machine that runs no node"
+            )
+            yield from (Problem(f"Machine {each}", what, is_doubt=True) for each in named)
 
     def _by_machine(self) -> None:
         """Nodes whose providerID names a machine of ours, or none, while the journal knows the node.

@@ -34,9 +34,10 @@ from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.proposals import Launch
+from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterView
 from htas.planning.namespaces import pins
-from htas.ports import ConflictError, HTASError
+from htas.ports import ConflictError, HTASError, NotFoundError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
 
@@ -177,7 +178,8 @@ class Machines:
         for claim_id, node in nodes.items():
             is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
             # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
-            if is_open and not node.is_ready and is_named_for(node, claim_id):
+            is_gone = is_open and not node.is_ready and is_named_for(node, claim_id)
+            if is_gone and self.gate.on_nodes(view, [node]) is None:
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         outcomes += self.bookkeeper.settle(known, self._claims(), mine, instances)
         self._looked_at = self._ports.clock.now()
@@ -297,7 +299,8 @@ class Machines:
             ]
         claim = self._seen(claim, instance, node)
         now = self._ports.clock.now()
-        step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node))
+        held = self._held(claim, node, initializing.view)
+        step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node), held)
         if step.then is Then.ASK_AGAIN:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
             return found
@@ -312,11 +315,20 @@ class Machines:
             self._time(claim, step, now)
             before, claim = claim, self._ports.store.put_claim(_stepped(claim, step, node, now))
             found += self._learn_from(before, claim, step, node, initializing)
+            if before.state is ClaimState.FAILED and claim.state is ClaimState.READY:
+                kept = OutcomeReason.PODS_RUN
+                found.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, claim.message, kept))
         if step.then is Then.CLEAN_UP:
             return found + self._clean_up(claim, step, instance, node, initializing.view)
         if node is None:
             return found
         return found + self._labels.set_right(claim, self.identity.as_labelled.get(node.name, node), self.policy)
+
+    def _held(self, claim: NodeClaim, node: Node | None, view: ClusterView) -> str | None:
+        """What runs on the Ready node of a failed claim, as the gate has it before a delete."""
+        if claim.state is not ClaimState.FAILED or node is None or not node.is_ready:
+            return None
+        return self.gate.runs_on(view, claim.instance or "", claim.id, node.name)
 
     def _time(self, claim: NodeClaim, step: ClaimStep, now: float) -> None:
         """What a step teaches of how long machines take, unless nobody looked when it came about."""
@@ -366,7 +378,8 @@ class Machines:
     def _clean_up(
         self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None, view: ClusterView
     ) -> list[Outcome]:
-        outcomes = []
+        outcomes: list[Outcome] = []
+        idle: list[Node] = []
         if instance is not None:
             if claim.leaving_since is not None:  # asked for its end anew, and waited for anew
                 renewed = msgspec.structs.replace(claim, leaving_since=self._ports.clock.now())
@@ -379,7 +392,19 @@ class Machines:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
             outcomes += [self._delete_node(each.name, claim.message) for each in idle]
+        if node is not None and node not in idle and claim.state is ClaimState.FAILED and not node.is_unschedulable:
+            outcomes += self._close(node.name)
         return outcomes
+
+    def _close(self, name: str) -> list[Outcome]:
+        """Close the node of a failed claim, so that no scheduler puts pods there; opened by the drainer if it stays."""
+        try:
+            self._ports.cluster.set_draining(name, True)
+        except NotFoundError:
+            return []
+        except HTASError as error:
+            return [Outcome(Action.CLOSE, name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
+        return [Outcome(Action.CLOSE, name, OutcomeStatus.DONE, "its machine is being deleted")]
 
     def _delete_node(self, name: str, why: str) -> Outcome:
         try:

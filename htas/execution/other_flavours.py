@@ -14,9 +14,14 @@ _UNTRIED = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE
 
 
 def as_it_is(claim: NodeClaim, machine: Instance, catalogue: Catalogue) -> NodeClaim:
-    """The claim with the flavour and zone that its machine has, at their price, and since when it is charged for."""
-    rented_at = machine.launched_at if machine.launched_at is not None else claim.rented_at
+    """The claim with the flavour and zone that its machine has, at their price, and since when it is charged for.
+
+    A later `launched_at` without another flavour is a rebuild: it is charged for as before.
+    """
     flavour, ordered = machine.flavour or claim.flavour, claim.ordered or claim.flavour
+    rented_at = claim.rented_at
+    if machine.launched_at is not None and (rented_at is None or flavour != claim.flavour):
+        rented_at = machine.launched_at
     known = catalogue.named(flavour)
     # Nova may say nothing of the zone while it builds.
     zone = machine.zone if machine.zone is not None and known is not None and known.prices else claim.zone

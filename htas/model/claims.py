@@ -31,7 +31,10 @@ class ClaimState(StrEnum):
     RELEASED = "Released"
     """The machine is gone. Final."""
     FAILED = "Failed"
-    """It never came to be, or broke; whatever is left of it is being removed. Ends in Released."""
+    """It never came to be, or broke; whatever is left of it is being deleted.
+
+    Ends in Released, or in Ready again while pods run on its Ready node: nothing but a drain may end those.
+    """
 
 
 TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
@@ -43,7 +46,7 @@ TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
     ClaimState.REGISTERED: frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED, ClaimState.DRAINING}),
     ClaimState.READY: frozenset({ClaimState.DRAINING, ClaimState.REGISTERED, ClaimState.FAILED, ClaimState.RELEASED}),
     ClaimState.DRAINING: frozenset({ClaimState.READY, ClaimState.RELEASED, ClaimState.FAILED}),
-    ClaimState.FAILED: frozenset({ClaimState.RELEASED}),
+    ClaimState.FAILED: frozenset({ClaimState.RELEASED, ClaimState.READY}),
     ClaimState.RELEASED: frozenset(),
 }
 """Which state may follow which. States may be skipped: a daemon that slept sees the last one only."""

@@ -63,7 +63,7 @@ class Action(StrEnum):
     REJECT = "reject"
 
     CLOSE = "close"
-    """Of `htas handback`, as the next three: a node takes no pods any more."""
+    """A node takes no pods any more: of `htas handback`, as the next three, or of a machine that failed."""
     OPEN = "open"
     END = "end"
     FORGET = "forget"

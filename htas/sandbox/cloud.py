@@ -314,9 +314,12 @@ class SandboxCloud:
         self._others.append(flavour)
 
     def resize(self, instance_id: str, flavour: Flavour) -> None:
-        """An operator gives a machine another flavour; its node offers that from now on, and keeps its labels."""
+        """An operator gives a machine another flavour; its node offers that from now on, and keeps its labels.
+
+        As Nova does, the cloud says that it was launched then.
+        """
         self._flavours[instance_id] = flavour
-        instance = msgspec.structs.replace(self._instances[instance_id], flavour=flavour.name)
+        instance = msgspec.structs.replace(self._instances[instance_id], flavour=flavour.name, launched_at=None)
         self._instances[instance_id] = instance
         if self._end_rental(instance_id) is not None:
             self._charge(instance_id, self._clock.now())
@@ -337,6 +340,15 @@ class SandboxCloud:
     def unlist(self, instance_id: str) -> None:
         """A machine runs on and is listed no more: the list is another project's, or a part of the cloud is down."""
         self._unlisted.add(instance_id)
+
+    def rebuild(self, instance_id: str) -> None:
+        """An operator rebuilds a machine, or unshelves it: as Nova does, the cloud says that it was launched then."""
+        known = self._instances[instance_id]
+        self._instances[instance_id] = msgspec.structs.replace(known, launched_at=self._clock.now())
+
+    def list_again(self, instance_id: str) -> None:
+        """A machine that was not listed is listed again."""
+        self._unlisted.discard(instance_id)
 
     def vanish(self, instance_id: str) -> None:
         """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""

@@ -45,6 +45,7 @@ FAULTS: tuple[Callable[[Story, Random], None], ...] = (
     with_one(lambda world, machine, _: world.cloud.vanish(machine)),
     with_one(lambda world, machine, _: world.cloud.delete(machine)),
     with_one(lambda world, machine, random: world.cloud.resize(machine, random.choice(FLAVOURS))),
+    with_one(lambda world, machine, _: world.cloud.rebuild(machine)),
     lambda story, random: story.world.cloud.arrange_boot(random.choice(list(Boot))),
     lambda story, random: story.world.cloud.arrange_flavour(random.choice(FLAVOURS)),
     lambda story, random: story.world.cloud.leave_unanswered(random.choice(("create", "delete"))),

@@ -271,10 +271,18 @@ def configured(items: list[Json]) -> Json:
 
 def test_probes_have_a_port_of_their_own(helm: Path) -> None:
     items = rendered(helm)
-    assert configured(items) == {"listen": "0.0.0.0:8080", "healthListen": "0.0.0.0:8081"}
+    http = configured(items)
+    assert (http["listen"], http["healthListen"]) == ("0.0.0.0:8080", "0.0.0.0:8081")
     (container,) = pod_of(items)["containers"]
     probes = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
     assert probes == ["health"] * 3
+
+
+def test_the_daemon_answers_under_its_services_names_and_those_of_the_values(helm: Path) -> None:
+    service = of_kind(rendered(helm), "Service")["metadata"]
+    name, namespace = service["name"], service["namespace"]
+    hosts = configured(rendered(helm, {"http": {"hosts": ["htas.example.org"]}}))["hosts"]
+    assert {name, f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.cluster.local", "htas.example.org"} <= {*hosts}
 
 
 def test_the_chart_makes_a_token_and_serves_by_https_where_asked_to(helm: Path) -> None:

@@ -10,11 +10,13 @@ import pytest
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Usage
 from htas.model.flavours import Flavour
+from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup, Policy
 from htas.model.record import Bill
 from htas.ports import RefusedError, TransientError
 from htas.profiler.accounts import nano_seconds
 from htas.sandbox.cloud import Boot, Chances
+from htas.sandbox.ledger import Rental
 from tests.builders import make_flavour, make_policy
 from tests.stories.play import Story, job, service
 
@@ -255,6 +257,19 @@ def test_a_resized_machine_has_a_bill_in_two_parts() -> None:
     assert any("its machine was resized from small to large" in message for message in story.messages)
 
 
+def test_a_rebuilt_machine_has_one_bill_from_its_first_launch() -> None:
+    """Nova sets `launched_at` again: 100 hours of a bill had been lost by that."""
+    story = Story(policy(SMALL), service("web", 3)).play(20 * MINUTE)
+    [known] = story.world.cloud.instances()
+    story.world.cloud.rebuild(known.id)
+    story.play(40 * MINUTE)
+    assert_billed_as_invoiced(story)
+    [bill] = story.store.bills()
+    assert bill.started_at == known.launched_at
+    [claim] = story.store.claims()
+    assert claim.rented_at == known.launched_at, "its paid hours are counted as before"
+
+
 def test_a_cloud_that_never_starts_what_is_ordered_is_asked_less_and_less() -> None:
     """Every order of small brings large: what was ordered backs off as if it had failed."""
     story = Story(
@@ -288,3 +303,29 @@ def test_usage_that_repeats_itself_changes_no_bill(is_backwards: bool) -> None:
     bills = story.store.bills()
     assert len(bills) == len(story.world.ledger.rentals)
     assert all(bill.ended_at is None or bill.ended_at >= bill.started_at for bill in bills)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "group", "before_s", "billed", "is_reported"),
+    [
+        pytest.param("prod", "gpu", 60.0, 1, False, id="its name can be ours alone: the store was restored"),
+        pytest.param("prod", "eu-gpu", 60.0, 0, True, id="it may be of cluster prod-eu"),
+        pytest.param("prod-eu", "gpu", 60.0, 0, True, id="it may be of cluster prod"),
+        pytest.param("prod", "gpu", -100.0, 0, False, id="launched since HTAS began, and no order was journalled"),
+    ],
+)
+def test_a_deleted_machine_that_nobody_knew_is_billed_only_where_it_is_provably_ours(
+    cluster: str, group: str, before_s: float, billed: int, is_reported: bool
+) -> None:
+    work = [job("first", runs_s=60.0), job("second", at_s=12 * MINUTE, runs_s=60.0)]
+    story = Story(make_policy([NodeGroup(group)], [SMALL], cluster=cluster), *work).play(10 * MINUTE)
+    now = story.world.clock.now()
+    story.crash()
+    story.world.ledger.rentals.append(
+        Rental("other", f"{cluster}-{group}-0123456789", "small", 1, now - before_s, now - before_s + 10)
+    )
+    story.play(30 * MINUTE)
+    assert len([bill for bill in story.store.bills() if bill.instance == "other"]) == billed
+    failed = [o for r in story.seen for o in r.outcomes if (o.action, o.status) == (Action.RECONCILE, "failed")]
+    assert len(failed) == is_reported, "it is reported once"
+    assert bool(story.daemon.bookkeeper.remarks) is is_reported

@@ -169,6 +169,22 @@ def test_a_machine_that_the_cloud_says_is_in_error_stays_while_its_node_is_ready
     assert story.world.ledger.restarts == 0
 
 
+def test_a_silent_node_that_no_claim_knows_keeps_its_pods_until_it_was_silent_for_long() -> None:
+    """The journal was lost and the cloud does not list its machine: its Node object was deleted, and its pods with it."""
+    story = Story(make_policy([NodeGroup("any", Workload.ANY)]), job("long", runs_s=LONG_S)).play(300)
+    [name] = story.nodes
+    [machine] = story.world.cloud.instances()
+    [claim] = story.store.claims()
+    story.store.put_claim(msgspec.structs.replace(claim, state=ClaimState.RELEASED))
+    story.crash()
+    story.world.cloud.unlist(machine.id)
+    story.world.cluster.set_ready(name, False)
+    story.play(1000)
+    assert name in story.nodes
+    story.play(1300)
+    assert name not in story.nodes, "what has been silent for timeouts.ready runs nothing"
+
+
 def test_nothing_is_deleted_while_the_cluster_cannot_be_read() -> None:
     story = busy(1)
     (claim,) = story.store.claims()

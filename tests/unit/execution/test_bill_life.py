@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution.bill_life import confirmed, group_of, of_machine, of_missing
+from htas.execution.bill_life import confirmed, group_of, is_ours_alone, of_machine, of_missing, price_of
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim, Usage
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Billing, Catalogue, ZonePrice
 from htas.model.record import Bill
 from tests.builders import NOW, make_flavour
 
@@ -44,18 +44,33 @@ def listed(launched_s: float | None = 0.0, ended_s: float | None = None, flavour
             msgspec.structs.replace(OPEN, instance=""), None, listed(), [OPEN], id="an older htas did not know its id"
         ),
         pytest.param(
-            msgspec.structs.replace(OPEN, started_at=NOW - 30),
+            msgspec.structs.replace(OPEN, started_at=NOW - 30, instance=""),
             None,
             listed(),
             [OPEN],
             id="an older htas billed its boot",
+        ),
+        pytest.param(OPEN, None, listed(90), [], id="rebuilt or unshelved: the time before is charged, too"),
+        pytest.param(
+            OPEN,
+            None,
+            listed(90, flavour="large"),
+            [over(OPEN, 90), Bill("c", "any", "large", DEAR, NOW + 90, instance="vm", part=1)],
+            id="resized: the next part begins when the cloud says",
+        ),
+        pytest.param(
+            OPEN,
+            None,
+            listed(0, flavour="large"),
+            [over(OPEN, 100), Bill("c", "any", "large", DEAR, NOW + 100, instance="vm", part=1)],
+            id="resized, and the cloud does not say when: now",
         ),
     ],
 )
 def test_what_a_listed_machine_makes_of_its_bill(
     bill: Bill | None, closed: Bill | None, machine: Instance, want: list[Bill]
 ) -> None:
-    assert of_machine(bill, closed, machine, CLAIM, CATALOGUE, NOW + 100, 0) == want
+    assert of_machine(bill, closed, machine, CLAIM, CATALOGUE, NOW + 100, 1 if bill is OPEN else 0) == want
 
 
 def claim(state: ClaimState = ClaimState.READY, **fields: float) -> NodeClaim:
@@ -100,6 +115,13 @@ FINAL = [msgspec.structs.replace(each, is_provisional=False) for each in RESIZED
         pytest.param([over(OPEN, 60)], [used(0, 55)], [over(OPEN, 55, is_provisional=False)], id="it ended earlier"),
         pytest.param([over(OPEN, 60)], [used(0, 60)], [over(OPEN, 60, is_provisional=False)], id="as HTAS saw it"),
         pytest.param([over(OPEN, 60)], [used(0, None)], [], id="charged on, as soft-deleted servers are: asked again"),
+        pytest.param(
+            [over(OPEN, 60)],
+            [used(50, 60)],
+            [over(OPEN, 60, is_provisional=False)],
+            id="rebuilt: Nova's usage has no longer the time before",
+        ),
+        pytest.param(RESIZED, [used(50, 100, "large")], FINAL, id="resized: nor the part before"),
         pytest.param([OPEN], [used(0, 60)], [], id="the list has not shown its end yet"),
         pytest.param([OPEN], [used(0, None, "large")], [], id="nor that it was resized"),
         pytest.param(
@@ -141,3 +163,56 @@ def test_what_the_clouds_usage_makes_of_a_machines_bills(
 )
 def test_whose_name_it_is(name: str, group: str | None) -> None:
     assert group_of(name, "prod", ["batch", "services"]) == group
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster", "is_alone"),
+    [
+        pytest.param("prod-gpu-0123456789", "prod", True, id="one hyphen joins it"),
+        pytest.param("prod-eu-gpu-0123456789", "prod", False, id="cluster prod-eu, group gpu, as well"),
+        pytest.param("prod-eu-gpu-0123456789", "prod-eu", False, id="cluster prod, group eu-gpu, as well"),
+        pytest.param(f"{'p' * 52}-0123456789", "p" * 60, False, id="cut short: any cluster that begins like it"),
+    ],
+)
+def test_a_name_proves_whose_a_machine_is_only_where_it_splits_in_one_way(
+    name: str, cluster: str, is_alone: bool
+) -> None:
+    assert is_ours_alone(name, cluster) is is_alone
+
+
+ZONED = msgspec.structs.replace(
+    make_flavour("zoned", "8", "32Gi", "0.11"), zones=("a", "b"), prices=(ZonePrice("a", CHEAP), ZonePrice("b", DEAR))
+)
+ORDERED = msgspec.structs.replace(CLAIM, flavour="zoned", zone="b", nanos_per_hour=DEAR)
+
+
+@pytest.mark.parametrize(
+    ("prices", "ordered", "zone", "nanos", "is_guess"),
+    [
+        pytest.param(ZONED.prices, None, "b", DEAR, False, id="its zone is in the price file"),
+        pytest.param(ZONED.prices, None, None, CHEAP, True, id="nobody knows its zone"),
+        pytest.param(ZONED.prices, None, "c", CHEAP, True, id="its zone is not in the price file"),
+        pytest.param((), None, None, CHEAP, False, id="it costs the same everywhere"),
+        pytest.param(ZONED.prices[:1], None, None, CHEAP, False, id="no zone of it costs anything else"),
+        pytest.param(ZONED.prices, ORDERED, None, DEAR, False, id="ordered in a zone"),
+        pytest.param(ZONED.prices, ORDERED, "a", CHEAP, False, id="it is in another zone than was ordered"),
+        pytest.param(ZONED.prices, ORDERED, "c", DEAR, True, id="it is where no price is known"),
+        pytest.param(
+            ZONED.prices, msgspec.structs.replace(ORDERED, zone=None), None, DEAR, True, id="ordered in no zone"
+        ),
+    ],
+)
+def test_a_price_is_a_guess_where_zones_differ_and_the_zone_is_not_known(
+    prices: tuple[ZonePrice, ...], ordered: NodeClaim | None, zone: str | None, nanos: int, is_guess: bool
+) -> None:
+    catalogue = Catalogue((msgspec.structs.replace(ZONED, prices=prices),), "USD")
+    price, guessed = price_of("zoned", ordered, catalogue, zone)
+    assert (price.nanos_per_hour, guessed) == (nanos, is_guess)
+
+
+def test_the_guess_ends_when_the_cloud_tells_the_zone() -> None:
+    catalogue = Catalogue((ZONED,), "USD")
+    bill = msgspec.structs.replace(OPEN, flavour="zoned", is_price_unknown=True)
+    machine = msgspec.structs.replace(listed(flavour="zoned"), zone="b")
+    [told] = of_machine(bill, None, machine, ORDERED, catalogue, NOW + 100, 1)
+    assert (told.nanos_per_hour, told.is_price_unknown) == (DEAR, False)

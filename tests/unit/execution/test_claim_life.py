@@ -52,6 +52,13 @@ S, I = ClaimState, InstanceState  # noqa: E741 - the table reads best with the s
         pytest.param(S.DRAINING, 10, vm(I.DELETING), READY, S.DRAINING, Then.NOTHING, id="it is being deleted"),
         pytest.param(S.FAILED, 10, vm(), None, S.FAILED, Then.CLEAN_UP, id="a failed one is removed"),
         pytest.param(S.FAILED, 10, None, NOT_READY, S.FAILED, Then.CLEAN_UP, id="its node too"),
+        pytest.param(S.FAILED, 10, vm(), READY, S.FAILED, Then.CLEAN_UP, id="its node is Ready and runs nothing"),
+        pytest.param(S.READY, 10, vm(I.ERROR), READY, S.READY, Then.NOTHING, id="in error, but it works"),
+        pytest.param(
+            S.READY, 10, vm(I.ERROR), NOT_READY, S.REGISTERED, Then.NOTHING, id="in error, silent: given time"
+        ),
+        pytest.param(S.READY, 10, vm(I.ERROR), None, S.FAILED, Then.CLEAN_UP, id="in error, and its node is gone"),
+        pytest.param(S.REGISTERED, 10, vm(I.ERROR), NOT_READY, S.FAILED, Then.CLEAN_UP, id="in error, never Ready"),
         pytest.param(S.FAILED, 10, None, None, S.RELEASED, Then.NOTHING, id="nothing of it is left"),
     ],
 )
@@ -103,6 +110,25 @@ def test_a_node_that_was_initialized_once_is_waited_for_as_one_that_is_not_ready
     before = msgspec.structs.replace(claim(S.REGISTERED), ready_at=NOW - 5000, node_ready_at=NOW - 5100)
     assert next_step(before, vm(), NOT_READY, NOW, T).state is S.REGISTERED
     assert next_step(before, vm(), READY, NOW, T).state is S.READY
+
+
+def test_a_machine_in_error_fails_with_its_fault_once_its_node_was_not_ready_for_long() -> None:
+    before = msgspec.structs.replace(claim(S.REGISTERED, 901), ready_at=NOW - 5000)
+    step = next_step(before, vm(I.ERROR, "resize failed"), NOT_READY, NOW, T)
+    assert (step.state, step.message) == (S.FAILED, "the node was not Ready within 900 s: resize failed")
+
+
+@pytest.mark.parametrize("machine", [pytest.param(vm(), id="listed"), pytest.param(None, id="not listed")])
+@pytest.mark.parametrize(
+    ("node", "state"), [pytest.param(READY, S.READY, id="Ready"), pytest.param(NOT_READY, S.FAILED, id="silent")]
+)
+def test_a_failed_machine_whose_ready_node_runs_pods_is_in_use_again(
+    machine: Instance | None, node: Node, state: ClaimState
+) -> None:
+    before = claim(S.FAILED)
+    step = next_step(before, machine, node, NOW, T, held="pod a/b runs on its node n")
+    assert in_state(before, step, NOW).state is state
+    assert (step.then is Then.NOTHING) == (state is S.READY)
 
 
 def test_every_state_has_its_edges_and_the_last_has_none() -> None:

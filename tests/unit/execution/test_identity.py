@@ -134,3 +134,37 @@ def test_a_node_that_the_journal_knows_is_not_taken_for_the_machine_that_it_name
     found = identify(nodes, [CLAIM, second], [VM, SECOND], "test")
     assert {claim: each.name for claim, each in found.of_claim.items()} == {"c": "c", "d": "d"}
     assert [problem.where for problem in found.problems] == ["Node d"]
+
+
+DOUBLE = msgspec.structs.replace(VM, id="vm-2")
+
+
+@pytest.mark.parametrize(
+    ("seen", "machines", "where"),
+    [
+        pytest.param(node(machine=""), [VM, DOUBLE], ["Machine vm-2"], id="no providerID: it is paid for twice"),
+        pytest.param(node(machine="k3s://c"), [VM, DOUBLE], ["Machine vm-2"], id="a providerID of another form"),
+        pytest.param(node(), [VM, DOUBLE], [], id="the providerID tells: the second one is deleted"),
+        pytest.param(node(machine=""), [VM], [], id="one machine"),
+        pytest.param(
+            node(machine=""),
+            [VM, msgspec.structs.replace(DOUBLE, state=InstanceState.DELETING)],
+            [],
+            id="the second one is being deleted",
+        ),
+        pytest.param(
+            node(machine=""), [VM, msgspec.structs.replace(DOUBLE, cluster="other")], [], id="another cluster's"
+        ),
+    ],
+)
+def test_a_second_machine_that_pods_may_hold_is_reported(
+    seen: Node, machines: list[Instance], where: list[str]
+) -> None:
+    problems = identify([seen], [CLAIM], machines, "test").problems
+    assert [each.where for each in problems] == where
+    assert all("claim c has 2 machines" in each.what for each in problems)
+
+
+def test_where_the_journal_is_lost_every_machine_of_the_claim_is_named() -> None:
+    problems = identify([node(machine="")], [], [VM, DOUBLE], "test").problems
+    assert [each.where for each in problems] == ["Machine vm", "Machine vm-2"]
