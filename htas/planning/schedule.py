@@ -199,8 +199,9 @@ def _is_satisfiable(context: PlanContext, demands: Sequence[Demand]) -> bool:
     bought_for = [demand for demand in demands if demand.count]  # nothing is launched for the others now
     if not bought_for:
         return False
-    offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])
-    return any(_is_on_sale(context, demand.cls, offers) for demand in bought_for)
+    with sim.defaults.counted(sim.table):  # as where machines are chosen
+        offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])
+        return any(_is_on_sale(context, demand.cls, offers) for demand in bought_for)
 
 
 def _would_take_with_room(sim: Simulation, cls: PodClass) -> Bools:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from htas.model.pauses import doubled_s, is_on
 from htas.model.plan import UnplacedPod
 from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
@@ -72,10 +73,12 @@ def _apart(context: PlanContext, demand: Demand, limits: _Limits) -> tuple[list[
 
 def _pause_of_all(context: PlanContext, cls: PodClass) -> str:
     """Why no flavour is launched for a class, where all that would hold it pause; empty: they do not."""
-    offers = offers_of(context.simulated.sim, context.policy, context.snapshot, [cls])
-    would_hold = [offer for offer in offers if offer.admits(cls) and fits(offer.free, cls)]
-    if any(offer.could_hold(cls) for offer in would_hold):
-        return ""
+    sim = context.simulated.sim
+    with sim.defaults.counted(sim.table):  # as where machines are chosen
+        offers = offers_of(sim, context.policy, context.snapshot, [cls])
+        would_hold = [offer for offer in offers if offer.admits(cls) and fits(offer.free, cls)]
+        if any(offer.could_hold(cls) for offer in would_hold):
+            return ""
     return "; ".join(dict.fromkeys(cls.pauses[offer.flavour.name] for offer in would_hold))
 
 
@@ -137,8 +140,8 @@ class _Limits:
             return {}
         timeouts, found = self.policy.timeouts, dict[str, str]()
         for flavour, pause in known.flavours.items():
-            length_s = min(timeouts.backoff_initial_s * 2.0 ** min(pause.times - 1, 20), timeouts.backoff_max_s)
-            if self.now < pause.at + length_s:
+            length_s = doubled_s(pause.times, timeouts.backoff_initial_s, timeouts.backoff_max_s)
+            if is_on(pause.at + length_s, length_s, self.now):
                 until = instant_text(pause.at + length_s)
                 found[flavour] = f"a machine launched for it was not used ({known.why}); {flavour} again from {until}"
         return found

@@ -11,10 +11,10 @@ A node that others have filled was no wasted launch: it would have taken the pod
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import msgspec
 
@@ -41,18 +41,40 @@ class LaunchesSoFar:
 
 def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoFar:
     """What became of earlier launches, by the placements of this plan on what is there and coming."""
-    before = context.snapshot.memory.launches
+    before = _not_ahead(context.snapshot.memory.launches, context.now)
     coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
     if not (coming or before.open or before.unused or before.tries or before.used):
         return LaunchesSoFar()
     known = dict(before.open)
     for claim in coming:  # launched by a daemon that ended before it could remember
         if claim.id not in known and claim.ready_at is None:
-            known[claim.id] = OpenLaunch(claim.created_at, claim.flavour, dict.fromkeys(claim.launched_for, ()))
-    followed = _Followed(context, placements)
+            known[claim.id] = OpenLaunch(
+                min(claim.created_at, context.now), claim.flavour, dict.fromkeys(claim.launched_for, ())
+            )
+    followed = _Followed(context, placements, before)
     for claim_id, launch in known.items():
         followed.follow(claim_id, launch)
     return followed.result()
+
+
+def _not_ahead(record: Launches, now: float) -> Launches:
+    """The record with no instant later than now: a clock that was ahead has been put back since."""
+    clamped = functools.partial(min, now)
+    return msgspec.structs.replace(
+        record,
+        open={claim: msgspec.structs.replace(each, at=clamped(each.at)) for claim, each in record.open.items()},
+        unused={
+            owner: msgspec.structs.replace(
+                each,
+                launched_at=tuple(map(clamped, each.launched_at)),
+                flavours={name: FlavourPause(pause.times, clamped(pause.at)) for name, pause in each.flavours.items()},
+                at=clamped(each.at),
+            )
+            for owner, each in record.unused.items()
+        },
+        used={owner: clamped(at) for owner, at in record.used.items()},
+        tries={key: tuple(map(clamped, each)) for key, each in record.tries.items()},
+    )
 
 
 def with_launched(
@@ -78,11 +100,11 @@ def pod_of_owner(owner: str, uid: str) -> str:
 class _Followed:
     """Follows launches through one plan."""
 
-    def __init__(self, context: PlanContext, placements: Placements) -> None:
+    def __init__(self, context: PlanContext, placements: Placements, before: Launches) -> None:
         self._context = context
         self._placements = placements
         self._owners = Owners(context.policy)
-        self._before = context.snapshot.memory.launches
+        self._before = before
         self._open: dict[str, OpenLaunch] = {}
         self._unused = dict(self._before.unused)
         self._used = dict(self._before.used)
@@ -90,27 +112,27 @@ class _Followed:
         self._left_behind: dict[str, set[float]] = {}
         self._holding: dict[int, Bools] = {}
 
-    @cached_property
+    @functools.cached_property
     def _claims(self) -> Mapping[str, NodeClaim]:
         return {claim.id: claim for claim in self._context.snapshot.claims}
 
-    @cached_property
+    @functools.cached_property
     def _rows(self) -> Mapping[str, int]:
         """Rows by claim, of nodes that are there and of machines that are coming."""
         nodes = enumerate(self._context.simulated.sim.table.nodes)
         return {node.claim: row for row, node in nodes if node.claim is not None}
 
-    @cached_property
+    @functools.cached_property
     def _pods(self) -> Mapping[str, Pod]:
         """By uid."""
         return {pod.uid: pod for pod in self._context.snapshot.cluster.pods}
 
-    @cached_property
+    @functools.cached_property
     def _placed(self) -> frozenset[str]:
         """Pods (uids) that this plan places somewhere."""
         return frozenset(pod.uid for pods in self._placements.values() for pod in pods)
 
-    @cached_property
+    @functools.cached_property
     def _without_room(self) -> Mapping[str, Pod]:
         """By owner the first by name of its pods that this plan places nowhere."""
         without: dict[str, Pod] = {}
@@ -124,7 +146,6 @@ class _Followed:
         claim = self._claims.get(claim_id)
         launch = msgspec.structs.replace(
             launch,
-            at=min(launch.at, self._context.now),
             is_made=launch.is_made or (claim is not None and claim.instance is not None),
         )
         owners = self._not_served(claim_id, claim, launch)
