@@ -1,8 +1,9 @@
 """How often machines are launched for the same pods.
 
 At most `limits.maxLaunchesPerPod` machines are launched for a pod within an hour, and as often for pods of its owner
-without one of them running. After an unused launch its flavour pauses for these pods, twice as long each time
-(`timeouts.backoffInitial` to `timeouts.backoffMax`). Other flavours may be launched at once; each launch counts.
+without one of them running; and as often for a group's `minNodes` without one of them initialized. After an unused
+launch its flavour pauses for these pods, twice as long each time (`timeouts.backoffInitial` to `timeouts.backoffMax`).
+Other flavours may be launched at once; each launch counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from htas.planning.cluster.owners import Owners
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.offers import offers_of
-from htas.planning.provision.unused_launches import HOUR_S, LaunchesSoFar, pod_of_owner
+from htas.planning.provision.unused_launches import HOUR_S, LaunchesSoFar, minimum_of, pod_of_owner
 
 
 def limit_launches(
@@ -40,6 +41,13 @@ def limit_launches(
             left += apart
             told += paused
     return left, told
+
+
+def small_groups(context: PlanContext, so_far: LaunchesSoFar) -> frozenset[str]:
+    """Groups that machines may be launched for up to `minNodes`, by the same bound as for a pod."""
+    unused, most = so_far.record.unused, context.policy.max_launches_per_pod
+    held = {owner for owner, known in unused.items() if len(known.launched_at) >= most}
+    return frozenset(g.name for g in context.policy.groups if g.min_nodes and minimum_of(g.name) not in held)
 
 
 def _hold_back(context: PlanContext, demand: Demand, limits: _Limits) -> list[UnplacedPod]:
