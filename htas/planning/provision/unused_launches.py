@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.constraints import untolerated
 from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunches
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import Bools
@@ -239,6 +240,8 @@ class _Followed:
         if simulated.sim.fits(cls, row):
             return False
         why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
+        taint = untolerated(node.taints, pod.constraints.tolerations)
+        why += f" {taint.key}" if taint is not None else ""
         self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
         return True
 
