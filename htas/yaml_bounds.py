@@ -6,6 +6,7 @@ events, before anything is built: libyaml composes recursively in C, where too m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,9 @@ MOST_CHARACTERS = 64 * 2**20
 """So much text may stand in for aliases."""
 MOST_WRITTEN = 5_000_000
 """So many values may be written: they take some 3 GB until they are read. JSON needs a tenth of that."""
+LONGEST_NUMBER = 1_000
+"""Digits. YAML 1.1 reads 1:59:59 in base 60, in a time that grows with the square of its length."""
+_NUMBER = re.compile(r"[-+0-9.][0-9A-Fa-fxo_:.]*")
 MOST_DEEP = 100
 """Kubernetes objects are nested some twenty deep, schemas of custom resources some fifty."""
 
@@ -59,6 +63,8 @@ class Bounds:
         if isinstance(event, yaml.AliasEvent):
             self._repeat(event.anchor, line)
         elif isinstance(event, yaml.ScalarEvent):
+            if event.implicit[0] and len(event.value) > LONGEST_NUMBER and _NUMBER.fullmatch(event.value):
+                raise YamlBoundsError(f"has a number of {len(event.value):,} digits", line)
             self._write(line)
             self._complete(event.anchor, 1, len(event.value))
         elif isinstance(event, yaml.CollectionStartEvent):

@@ -30,7 +30,6 @@ from htas.planning.cluster.offered import capped_view
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
-from htas.planning.what_if.adopting import is_control_plane
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
@@ -146,7 +145,7 @@ def _unpriced(nodes: Iterable[Node], policy: Policy) -> list[Node]:
     return [
         node
         for node in nodes
-        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
+        if not (policy.price_of(node) is not None or policy.is_given(node) or node.is_control_plane)
     ]
 
 

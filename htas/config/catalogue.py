@@ -61,7 +61,7 @@ Taints = Annotated[tuple[TaintSetting, ...], AfterValidator(_no_two_alike)]
 class ReservedSetting(Section):
     """What the system keeps of a machine for itself (kubelet, container runtime, operating system)."""
 
-    cpu: Millicores = Field(default=0, description="Cores. 0: what the first Ready node offers is learned anyway.")
+    cpu: Millicores = Field(default=0, description="Cores. 0: what nodes really offer is learned anyway.")
     memory: Units = Field(default=0, description="Bytes. 0: likewise.")
 
 

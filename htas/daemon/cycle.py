@@ -277,13 +277,13 @@ class Daemon:
             self._remember_at = now + REMEMBER_AGAIN_S
             return
         self._remember_at = math.inf
-        if not newest or newest[0].at > now:
+        if not newest:
             return
         before, known = newest[0].snapshot, newest[0].plan.memory
         if self._last is None:
             self._last = without(before, over)
             self._stays.observe(self._last)
-        self._moves.begin(before.move_times, newest[0].at)
+        self._moves.begin(before.move_times, min(newest[0].at, now))  # the clock may have been put back
         self._retries.begin(before.failed_moves)
         self._machines.times = before.machine_times
         self._memory = known.after_a_restart()
@@ -320,7 +320,8 @@ class Daemon:
         """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
         provider, was_away = self.ports.provider, bool(self._cloud.problem)
         try:
-            self._cloud = Cloud(tuple(provider.instances()), provider.headroom())
+            listed = {each.id: each for each in provider.instances()}  # a page that moved may repeat machines
+            self._cloud = Cloud(tuple(listed.values()), provider.headroom())
             if was_away:
                 self._cloud_calls.resume()
         except HTASError as error:

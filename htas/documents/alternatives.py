@@ -61,7 +61,8 @@ def alternative(books: Books, against: str, progress: Progress | None = None) ->
         one = _flavour(books.catalogue, name)
         price, cap = one.nanos_per_hour, one.cap
         fixed = [Bill(f"fixed-{i}", "fixed", one.name, price, start, cap=cap) for i in range(int(word))]
-        return Alternative(f"{against} rented all the time", one.name, len(fixed), _total(books, fixed))
+        told, assumes = f"{against} rented all the time", _of_zones(books.catalogue)
+        return Alternative(told, one.name, len(fixed), _total(books, fixed), assumes)
     if word not in ("homogeneous", "peak"):
         raise GivenError(
             f'{against!r} is no alternative; write "3 FLAVOUR" (a fixed cluster), homogeneous or peak,'
@@ -164,7 +165,14 @@ def _assumptions(recorded: RecordedWork, terms: Terms, played: Played, *, is_cho
         f"{chosen}Node groups, DaemonSets and placement are the same; a machine starts in {terms.start_s:.0f} s{waits}",
         "Empty machines are deleted by their groups' rules, and nothing is moved. Run lengths are known; selectors,"
         " affinity, volumes and limits are left out.",
+        *_of_zones(terms.policy.catalogue),
     )
+
+
+def _of_zones(catalogue: Catalogue) -> tuple[str, ...]:
+    """What is assumed of zones where the price file has prices by zone: real bills have the price of their zone."""
+    has_zones = any(flavour.prices for flavour in catalogue.flavours)
+    return ("Each machine costs the price of its flavour's cheapest zone.",) if has_zones else ()
 
 
 def _total(books: Books, bills: Iterable[Bill]) -> int:

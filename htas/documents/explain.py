@@ -23,7 +23,7 @@ from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility.migration_methods import method_for
 from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.rental.lengthening import in_words
-from htas.planning.what_if.adopting import CONTROL_PLANE, OF_CONTROL_PLANE, is_control_plane
+from htas.planning.what_if.adopting import CONTROL_PLANE, OF_CONTROL_PLANE
 from htas.planning.what_if.pinning import PINNED, Pins, told
 from htas.ports import GivenError
 
@@ -225,7 +225,7 @@ def _why_it_stays(
     told = {item.reason for item in kept}
     also = of_node(node, snapshot, plan, policy)
     yield from (f"also: {item.reason}: {item.message}" for item in also if item.reason not in told)
-    if is_control_plane(node):
+    if node.is_control_plane:
         yield f"also: {CONTROL_PLANE}: {OF_CONTROL_PLANE}"
         return
     if policy.group(node.group) is None:

@@ -14,7 +14,6 @@ from htas.model.policy import Policy
 from htas.model.reasons import Blocking, Kept
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.disrupt.cleaning.obstacles import of_pods
-from htas.planning.what_if.adopting import is_control_plane
 
 MOST_RULES = 3
 """So many rules are told apart; who lifted them is told the others."""
@@ -50,7 +49,7 @@ def meaning_of_node(
     why: str, message: str, node: Node, pods: Sequence[Pod], snapshot: ClusterSnapshot, policy: Policy
 ) -> Meaning:
     """Of the reason why a node is kept, or goes; of one that pods hold what to do about each of these."""
-    if why == Kept.NOT_AUTOSCALED and is_control_plane(node):
+    if why == Kept.NOT_AUTOSCALED and node.is_control_plane:
         return OF_CONTROL_PLANE
     said = meaning(why)
     if why in (Kept.DO_NOT_DISRUPT, Kept.SCALE_DOWN_DISABLED) and node.held_by is not None:

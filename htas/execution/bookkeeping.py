@@ -207,7 +207,8 @@ class Bookkeeper:
 
         def read() -> Outcome | None:
             try:
-                self._answer = _Answer(now, self._ports.provider.usage(since, self._ports.clock.now()))
+                told = self._ports.provider.usage(since, self._ports.clock.now())
+                self._answer = _Answer(now, plausible(told) if told is not None else None)
             except HTASError as error:
                 self._complain(str(error) or type(error).__name__)
             finally:
@@ -305,3 +306,13 @@ def _told(added: Sequence[Bill]) -> Outcome:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     what = f"bills of {len(names)} machines that HTAS did not know are added: {', '.join(names[:NAMED])}{more}"
     return Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.DONE, what)
+
+
+def plausible(told: Iterable[Usage]) -> tuple[Usage, ...]:
+    """The cloud's usage without repeats (a page that moved tells a server twice), and with no end before its start."""
+    found: dict[tuple[str, str, float], Usage] = {}
+    for each in told:
+        if each.ended_at is not None and each.ended_at < each.started_at:
+            each = msgspec.structs.replace(each, ended_at=each.started_at)
+        found.setdefault((each.instance, each.flavour, each.started_at), each)
+    return tuple(found.values())

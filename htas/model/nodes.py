@@ -25,6 +25,8 @@ KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 HOLDING = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
 """Annotations that keep a node, with the value "true". Pods bear the last two as well."""
 
+CONTROL_PLANE_KEYS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node as the planner sees it. Of its CSINode: `attach_limits` are the volumes each driver can attach,
@@ -53,6 +55,13 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     topology_keys: tuple[str, ...] = ()
     is_of_any_zone: bool = False
     """A machine that is not there yet and was asked for in no zone: it may come up in any."""
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Whether its labels or taints say that it is of the control plane."""
+        return any(key in self.labels for key in CONTROL_PLANE_KEYS) or any(
+            taint.key in CONTROL_PLANE_KEYS for taint in self.taints
+        )
 
     @property
     def takes_pods(self) -> bool:

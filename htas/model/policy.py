@@ -106,6 +106,13 @@ class CleaningRules(msgspec.Struct, frozen=True):
     """What moving a pod takes until it was measured: T = C ÷ B + K (HTAS paper 5.3). Judges whether a move pays."""
     consolidation: Consolidation = Consolidation()
 
+    def ahead_s(self, cycles: Cycles, release_s: float) -> float:
+        """How long before a billing period ends an empty machine is let go, at the latest.
+
+        As stated, else as measured: the cloud is asked in the cycle after the decision, and takes `release_s`.
+        """
+        return self.release_ahead_s if self.release_ahead_s is not None else cycles.scheduling_s + release_s
+
     @classmethod
     def early(cls, migration: MigrationMethod) -> CleaningRules:
         """The measured rules of batch work that keeps its progress: nodes two thirds full go, after a minute.

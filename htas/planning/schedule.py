@@ -92,7 +92,7 @@ class _Scheduling:
         preemptions = self.context.attempt(
             OptionalSearch.PREEMPTION,
             lambda: self._preempted(fallback, waiting, made),
-            lambda: Preemptions(list(made.scale_up.unplaced)),
+            lambda: self._at_once_alone(made),
         )
         return replace(made, preemptions=preemptions)
 
@@ -117,9 +117,13 @@ class _Scheduling:
         return replace(made, preemptions=fallback.suggestion_given_up(made.scale_up.unplaced))
 
     def without_preempting(self) -> Scheduled:
-        """Everybody is placed and bought for, and nobody is preempted."""
+        """Everybody is placed and bought for, and nobody more is preempted for than at once."""
         made = self._bought(self.queue.place())
-        return replace(made, preemptions=Preemptions(list(made.scale_up.unplaced)))
+        return replace(made, preemptions=self._at_once_alone(made))
+
+    def _at_once_alone(self, made: Scheduled) -> Preemptions:
+        """What was decided at once, and nothing more: those pods have left the queue."""
+        return Fallback(self.context, self.at_once).result(made.scale_up.unplaced)
 
     def _bought(self, demands: Sequence[Demand]) -> Scheduled:
         """Machines bought for what found no room."""

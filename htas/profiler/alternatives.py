@@ -320,14 +320,9 @@ class _Play:
         if rules.empty_release is EmptyRelease.BEFORE_BILLING:
             price = Price(self._flavour.nanos_per_hour, self._flavour.cap)
             paid_until = goes + self._policy.catalogue.billing.paid_s(price, machine.launched_at, goes)
-            goes = max(goes, paid_until - self._ahead_s())
+            ahead_s = rules.ahead_s(self._policy.cycles, self._terms.release_s) + self._policy.cycles.cleaning_s
+            goes = max(goes, paid_until - ahead_s)
         self._push(goes, _Event.DELETE, row, machine.emptied)
-
-    def _ahead_s(self) -> float:
-        """How long before a billing period ends an empty machine is deleted, as the cleaning stage reckons."""
-        stated, cycles = self._group.cleaning.release_ahead_s, self._policy.cycles
-        ahead = stated if stated is not None else cycles.scheduling_s + self._terms.release_s
-        return ahead + cycles.cleaning_s
 
     def _delete(self, row: int, at: float, token: int) -> None:
         machine = self._machines.get(row)

@@ -29,10 +29,12 @@ from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterView
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 from htas.planning.what_if.answer import WhatIfAnswer, what_if
-from tests.builders import NOW, amounts, make_flavour, make_node, make_pod, make_policy, no_schedule, running
+from htas.planning.what_if.pools import pools_of
+from tests.builders import NECTAR, NOW, amounts, make_flavour, make_node, make_pod, make_policy, no_schedule, running
 
 ZONES = ("x", "y")
 POOLS = ("", "", "db", "batch", "web")
+NAMED = tuple(pool for pool in POOLS if pool)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ def in_zone(zone: str) -> tuple[NodeSelectorTerm, ...]:
 
 
 def cluster(seed: int) -> Cluster:
-    """Nodes of pools that only labels, or labels and taints, tell apart; the price file knows neither."""
+    """Nodes of pools that only labels, or labels and taints, tell apart; the price file knows neither.
+
+    In some clusters each node is labelled, in some of these each with another pool.
+    """
     random = Random(seed)
     flavours = tuple(
         make_flavour(name, cpu, memory, price)
@@ -85,8 +90,10 @@ def cluster(seed: int) -> Cluster:
     has_taint = {pool: bool(pool) and random.random() < 0.6 for pool in POOLS}
     own = {pool: random.choice(flavours) if random.random() < 0.4 else None for pool in POOLS}
     nodes, pods, claims, volumes = list[Node](), list[Pod](), list[VolumeClaim](), list[PersistentVolume]()
-    for number in range(random.randint(3, 9)):
-        pool, name = random.choice(POOLS), f"n{number}"
+    pools = random.choice((POOLS, NAMED))
+    has_own_pools = pools is NAMED and random.random() < 0.5
+    for number in range(len(NAMED) if has_own_pools else random.randint(3, 9)):
+        pool, name = NAMED[number] if has_own_pools else random.choice(pools), f"n{number}"
         zone, flavour = ZONES[number % 2], own[pool] or random.choice(flavours)
         labels = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, INSTANCE_TYPE_LABEL: flavour.name}
         labels |= {"pool": pool} if pool else {}
@@ -168,3 +175,41 @@ def test_four_databases_need_no_machine_each(taints: bool, best: int) -> None:
     assert 0.7 <= answer.bound_nanos / answer.consolidated.nanos_per_hour <= 1
     (pool,) = answer.told.pools
     assert (dict(pool.labels), [taint.value for taint in pool.taints]) == ({"pool": "db"}, ["db"] if taints else [])
+
+
+def pooled(*pools: str) -> ClusterView:
+    """A large node for each pool named, with a small pod that asks for its pool."""
+    nodes, pods = list[Node](), list[Pod]()
+    for number, pool in enumerate(pools):
+        name, wanted = f"n{number}", Constraints(node_selector=(("pool", pool),))
+        labels = {HOSTNAME_LABEL: name, INSTANCE_TYPE_LABEL: "m1.xlarge", "pool": pool}
+        nodes.append(make_node(name, cpu="8", memory="32Gi", labels=labels))
+        owner = Owner("ReplicaSet", f"rs{number}", replicas=2)
+        pods.append(running(make_pod(f"p{number}", "500m", "512Mi", constraints=wanted, owner=owner), name))
+    return ClusterView(tuple(nodes), tuple(pods))
+
+
+@pytest.mark.parametrize(
+    "pools",
+    [
+        pytest.param(("web", "db"), id="each node with another pool"),
+        pytest.param(("web", "web", "db"), id="two nodes of one pool"),
+    ],
+)
+def test_pools_of_a_node_each_may_go_to_other_flavours(pools: tuple[str, ...]) -> None:
+    """Two large nodes with a small pod each: the label was taken for the node's own name, and the nodes for kept."""
+    answer = what_if(pooled(*pools), make_policy([NodeGroup("any")]), NOW)
+    assert {dict(pool.labels)["pool"] for pool in answer.told.pools} == set(pools)
+    cheapest = min(flavour.nanos_per_hour for flavour in NECTAR)
+    assert answer.free_bound_nanos <= 2 * cheapest
+    assert answer.anew.nanos_per_hour <= 2 * cheapest
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [pytest.param("host", "n{}", id="the node's name"), pytest.param("fqdn", "n{}.example", id="its hostname")],
+)
+def test_a_label_that_names_its_node_is_no_pool(key: str, value: str) -> None:
+    nodes = [make_node(f"n{i}", labels={HOSTNAME_LABEL: f"n{i}.example", key: value.format(i)}) for i in range(2)]
+    asking = make_pod("p", constraints=Constraints(node_selector=((key, value.format(0)),)))
+    assert pools_of(make_policy([NodeGroup("any")]), nodes, [asking]) == ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.claims import ClaimState
+from htas.model.claims import ClaimState, Usage
 from htas.model.flavours import Flavour
 from htas.model.policy import NodeGroup, Policy
 from htas.model.record import Bill
@@ -266,3 +267,24 @@ def test_a_cloud_that_never_starts_what_is_ordered_is_asked_less_and_less() -> N
     assert_billed_as_invoiced(story)
     told = [message for message in story.messages if message.startswith("other-flavour")]
     assert len(told) <= 12
+
+
+@pytest.mark.parametrize("is_backwards", [False, True], ids=["told twice", "told twice, with ends before their starts"])
+def test_usage_that_repeats_itself_changes_no_bill(is_backwards: bool) -> None:
+    story = Story(make_policy(), service("web", 3))
+    cloud = story.world.cloud
+    true = cloud.usage
+
+    def repeating(since: float, until: float) -> list[Usage]:
+        found = list(true(since, until) or ())
+        ended = [each for each in found if each.ended_at is not None]
+        odd = [msgspec.structs.replace(each, ended_at=each.started_at - 100.0) for each in ended]
+        return [*found, *found, *(odd if is_backwards else [])]
+
+    cloud.usage = repeating  # type: ignore[method-assign] # the cloud as it may be, not our code
+    story.play(300)
+    cloud.vanish(cloud.instances()[0].id)
+    story.play(3600)
+    bills = story.store.bills()
+    assert len(bills) == len(story.world.ledger.rentals)
+    assert all(bill.ended_at is None or bill.ended_at >= bill.started_at for bill in bills)

@@ -14,7 +14,6 @@ from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.cluster.offered import capped_view
-from htas.planning.what_if.adopting import is_control_plane
 from htas.planning.what_if.likeness import as_seen, offered_by
 
 PRESENT = "(present)"
@@ -24,7 +23,7 @@ PRESENT = "(present)"
 def is_in_charge_of(node: Node, policy: Policy, charge: Charge) -> bool:
     """Whether HTAS would judge, empty and give back a node: it has a price, and none of its labels says otherwise."""
     is_priced = policy.catalogue.named(node.flavour) is not None
-    return is_priced and not is_control_plane(node) and not policy.is_given(node) and charge.has_node(node)
+    return is_priced and not node.is_control_plane and not policy.is_given(node) and charge.has_node(node)
 
 
 def policy_in_charge(policy: Policy, nodes: Iterable[Node]) -> Policy:

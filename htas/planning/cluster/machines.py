@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -84,7 +85,7 @@ def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
 
 
 def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
-    """What each flavour really offers: learned, or read from its first complete initialized node by name.
+    """What each flavour really offers: learned, or what its typical initialized node shows.
 
     Machines of ours come first. Where there is none and the price file reserves nothing, somebody else's node of the
     flavour tells more than the file: four cores and 16 GiB of a list are 3.92 and 14.9 on each node of a kubeadm dump.
@@ -94,12 +95,14 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
     learned = {name: each for name, each in snapshot.learned.items() if name in flavours}
     coming = {claim.id for claim in snapshot.claims if claim.is_coming}
     unknown = flavours.keys() - learned.keys()  # none, once each flavour has had a node
-    showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
-    for node in sorted(showing, key=lambda node: (node.claim is None, node.name)):
+    showing: dict[str, list[Node]] = defaultdict(list)
+    for node in snapshot.cluster.nodes if unknown else ():
         name = node.flavour or ""
-        is_initialized = node.is_ready and node.claim not in coming
-        if name in learned or not is_initialized or not offers_what_it_promised(node.allocatable, flavours[name]):
-            continue
+        is_initialized = node.is_ready and node.claim not in coming and not node.is_control_plane
+        if name in unknown and is_initialized and offers_what_it_promised(node.allocatable, flavours[name]):
+            showing[name].append(node)
+    for name, nodes in showing.items():
+        node = typical([node for node in nodes if node.claim is not None] or nodes)
         if node.claim is not None:
             learned[name] = node.allocatable
         elif flavours[name].reserved == NOTHING:
@@ -112,6 +115,12 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
         for name, allocatable in learned.items()
         if not is_as_good_as_none(allocatable, flavours[name])
     }
+
+
+def typical(nodes: Sequence[Node]) -> Node:
+    """The node in the middle by cores and memory, of two the larger: one odd node is no word on its flavour."""
+    ranked = sorted(nodes, key=lambda node: (node.allocatable.cpu_m, node.allocatable.memory_bytes, node.name))
+    return ranked[len(ranked) // 2]
 
 
 def _at_most_promised(allocatable: Resources, flavour: Flavour) -> Resources:

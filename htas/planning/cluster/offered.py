@@ -89,8 +89,9 @@ def learned_from(
 ) -> Resources:
     """What new machines of a flavour are taken to offer, after one of them offers this.
 
-    One machine that is smaller than others says nothing about the next one. Of like amounts the least counts. A device
-    that did not come counts as promised: its plugin may be mended, and launches for it back off meanwhile.
+    One machine that is smaller than others says nothing about the next one. Of like amounts the least counts. Devices
+    that are missing on one machine alone count as promised: a card may be broken, a plugin may be mended, and launches
+    for them back off meanwhile.
     """
     others, promised = list(others), dict(flavour.allocatable.extended)
     amounts = offered.amounts()
@@ -103,7 +104,8 @@ def learned_from(
             amount = before if _are_alike(best, before) else best
         if before and _are_alike(before, amount):
             amount = min(before, amount)
-        amounts[name] = amount or promised.get(name, 0)
+        seen_twice = any(_are_alike(amount, each.amount(name)) for each in (*others, *([known] if known else [])))
+        amounts[name] = amount if seen_twice else max(amount, promised.get(name, 0))
     return Resources.of(amounts)
 
 

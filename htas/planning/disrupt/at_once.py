@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from htas.model.holds import HoldReason
 from htas.model.pods import Pod
 from htas.model.policy import FallbackMode
+from htas.model.search_failures import OptionalSearch
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.simulation import KeptRoom
@@ -35,14 +36,20 @@ def preempt_at_once(context: PlanContext, queue: SchedulingQueue) -> Preempted:
 
     In the simulation room is kept for those pods; they leave the queue.
     """
+    found: Preempted = context.attempt(OptionalSearch.PREEMPTION, lambda: _found(context, queue), lambda: ())
+    queue.leave_out([pod for pod, _ in found])
+    context.simulated.sim.keep_room(*_rooms(found, context.simulated.book))
+    return found
+
+
+def _found(context: PlanContext, queue: SchedulingQueue) -> Preempted:
+    """Whom to preempt for. What is placed for that is taken back."""
     if not _is_possible(context):
         return ()
     sim, row_of = context.simulated.sim, context.simulated.sim.table.row_of
     at_once = _AtOnce(context)
     with sim.fork(), sim.closed([row_of[name] for name in context.simulated.coming if name in row_of]):
         queue.place_in_turn(at_once.preempt_in_turn)
-    queue.leave_out([pod for pod, _ in at_once.found])
-    sim.keep_room(*_rooms(at_once.found, context.simulated.book))
     return at_once.found
 
 

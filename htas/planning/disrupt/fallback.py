@@ -26,7 +26,7 @@ NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
 )
 """Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
-PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.NOT_LET_IN, Unplaced.TOO_MANY_LAUNCHES})
+PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.TOO_MANY_LAUNCHES})
 """Reasons that may be over in a moment: who has waited for less than `fallback.patience` is not evicted for."""
 
 Shortage = Callable[[Sequence[Demand]], Sequence[UnplacedPod]]

@@ -21,7 +21,7 @@ from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
 from htas.planning.place.demand import Demand
 from htas.planning.provision.bound import resource_values
 from htas.planning.provision.greedy import GreedyProvisioner
-from htas.planning.provision.offers import Offer
+from htas.planning.provision.offers import Kind, Offer
 from htas.planning.provision.parts import Floats, holding_of
 
 NO_LIMIT = np.int64(2**31)
@@ -38,7 +38,7 @@ class _Filling:
 
 @dataclass(slots=True)
 class _Kind:
-    """Offers that differ in their zone alone, and what they hold."""
+    """Offers that differ in their zone alone and cost the same there, and what they hold."""
 
     offers: list[Offer]
     capacity: Ints
@@ -118,10 +118,10 @@ class _Bulk:
         total = (counts @ self._requests).tolist()
         sold = sorted({(tuple(offer.free.tolist()), offer.price) for offer in offers})
         values = np.array(resource_values(total, [free for free, _ in sold], [price for _, price in sold]))
-        alike: dict[tuple[str, str], list[int]] = {}
+        alike: dict[tuple[Kind, bytes], list[int]] = {}
         for number, offer in enumerate(self._to.offers):
             if holds[number]:
-                alike.setdefault((offer.group.name, offer.flavour.name), []).append(number)
+                alike.setdefault((offer.kind, offer.free.tobytes()), []).append(number)
         for numbers in alike.values():
             mine = [self._to.offers[number] for number in numbers]
             capacity = mine[0].free

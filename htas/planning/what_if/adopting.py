@@ -32,7 +32,6 @@ ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
 CONTROL_PLANE, OF_CONTROL_PLANE = "ControlPlane", "it is of the control plane"
 """How that cause is called beside the cleaner's, and in words."""
-_CONTROL_PLANE_KEYS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 
 
@@ -125,11 +124,11 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     have opted in to being moved unless `as_annotated`.
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
-    no_masters = [node for node in view.nodes if not is_control_plane(node)]
+    no_masters = [node for node in view.nodes if not node.is_control_plane]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
     calm = {node.name: _calm(node.held_by) for node in view.nodes if node.held_by and node.name not in fixed}
-    workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
+    workers = [node for node in view.nodes if prices[node.name] is not None and not node.is_control_plane]
     movable, opted_in = (pods, frozenset[str]()) if as_annotated else _opted_in(pods)
     seen = msgspec.structs.replace(policy, catalogue=as_seen(policy.catalogue, workers))
     pools = pools_of(seen, workers, pods)
@@ -315,7 +314,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
         return WhyItStays(Kept.NO_PRICE, f"its instance type {_type_of(node, policy) or '(no label)'} has no price")
-    if is_control_plane(node):
+    if node.is_control_plane:
         return WhyItStays(CONTROL_PLANE, OF_CONTROL_PLANE)
     if policy.is_given(node):
         return WhyItStays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
@@ -360,12 +359,6 @@ def uncalmed(present: AdoptedCluster, rules: Collection[str]) -> AdoptedCluster:
 def annotations_that_hold(node: Node, rules: Collection[str]) -> list[str]:
     """Those that hold a node by some of these rules."""
     return [key for key in HOLDING if node.annotations.get(key) == "true" and _calm(key).rule in rules]
-
-
-def is_control_plane(node: Node) -> bool:
-    return any(key in node.labels for key in _CONTROL_PLANE_KEYS) or any(
-        taint.key in _CONTROL_PLANE_KEYS for taint in node.taints
-    )
 
 
 def _adopted(node: Node, policy: Policy) -> Node:

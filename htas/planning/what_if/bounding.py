@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,12 +63,9 @@ def _apart(kinds: Sequence[Admitting]) -> list[list[Admitting]]:
 def _least(kinds: Sequence[Admitting], work: _Work) -> int:
     """As if work were fluid, and by the number of machines that some of it needs whatever their size."""
     sold = sorted(frozenset[int]().union(*(flavours for flavours, _ in kinds)))
-    left = sum((work.demands[kind].requests for kind in kinds), start=np.zeros_like(work.demands[kinds[0]].requests))
-    for row in frozenset[int]().union(*(rows for _, rows in kinds)):
-        left = left - work.rooms[row]
-    fluid = lower_bound_nanos(
-        np.maximum(left, 0).tolist(), [work.capacities[i] for i in sold], [work.prices[i] for i in sold]
-    )
+    asked = sum((work.demands[kind].requests for kind in kinds), start=np.zeros_like(work.demands[kinds[0]].requests))
+    left = beside(asked, (work.rooms[row] for row in frozenset[int]().union(*(rows for _, rows in kinds))))
+    fluid = lower_bound_nanos(left.tolist(), [work.capacities[i] for i in sold], [work.prices[i] for i in sold])
     covers = _covers(kinds, work)
     whole = [machines * min(work.prices[i] for i in flavours) for flavours, machines in covers.items()]
     return max(fluid, _by_kinds(kinds, work, covers), max(whole, default=0))
@@ -129,7 +126,8 @@ class _Work:
         self._place = {each: i for i, each in enumerate(sold)}
         self.capacities = [offered[each].tolist() for each in sold]
         self.prices = [flavours[name].nanos_in(zone) for name, zone in sold]
-        self.rooms = self._free_rooms(pods, axis)
+        rooms = free_rooms(self._nodes, pods, stay, axis)
+        self.rooms = {row: rooms[node.name] for row, node in enumerate(self._nodes) if node.name in rooms}
         self.demands = self._by_admission(moving, classes, offers)
 
     def _by_admission(
@@ -164,17 +162,27 @@ class _Work:
         stay = frozenset(row for row in rows if row in self.rooms and fits(self.rooms[row], cls))
         return frozenset(self._place[sold] for sold in large | home), stay
 
-    def _free_rooms(self, pods: Iterable[Pod], axis: ResourceAxis) -> dict[int, Ints]:
-        """Of open nodes that stay, by row."""
-        used: dict[str, Ints] = defaultdict(lambda: np.zeros(len(axis), dtype=np.int64))
-        for pod in pods:
-            if pod.node in self._stay:
-                used[pod.node or ""] += axis.vector(pod.requests)
-        return {
-            row: np.maximum(axis.vector(node.allocatable) - used[node.name], 0)
-            for row, node in enumerate(self._nodes)
-            if node.name in self._stay and not node.is_unschedulable
-        }
+
+def free_rooms(
+    nodes: Iterable[Node], pods: Iterable[Pod], stay: Collection[str], axis: ResourceAxis
+) -> dict[str, Ints]:
+    """What open nodes that stay have left beside all they hold."""
+    used: dict[str, Ints] = defaultdict(lambda: np.zeros(len(axis), dtype=np.int64))
+    for pod in pods:
+        if pod.node in stay:
+            used[pod.node or ""] += axis.vector(pod.requests)
+    return {
+        node.name: np.maximum(axis.vector(node.allocatable) - used[node.name], 0)
+        for node in nodes
+        if node.name in stay and not node.is_unschedulable
+    }
+
+
+def beside(demand: Ints, rooms: Iterable[Ints]) -> Ints:
+    """What these rooms leave of a demand at least, as if it were fluid."""
+    for room in rooms:
+        demand = demand - room
+    return np.maximum(demand, 0)
 
 
 def _at_most(found: Mapping[Admitting, _Demand]) -> dict[Admitting, _Demand]:

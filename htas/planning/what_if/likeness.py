@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -20,7 +21,7 @@ from htas.model.nodes import (
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
-from htas.planning.cluster.machines import offers_what_it_promised
+from htas.planning.cluster.machines import offers_what_it_promised, typical
 from htas.planning.cluster.zones import zones_of
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
@@ -139,14 +140,14 @@ def is_lasting(taint: Taint) -> bool:
 
 
 def offered_by(workers: Iterable[Node], catalogue: Catalogue) -> dict[str, Resources]:
-    """What the first Ready node of each flavour, by name, offers to pods, if it offers about what was promised."""
-    learned: dict[str, Resources] = {}
+    """What the typical Ready node of each flavour offers to pods, of those that offer about what was promised."""
+    showing: dict[str, list[Node]] = defaultdict(list)
     flavours = {flavour.name: flavour for flavour in catalogue.flavours}
-    for node in sorted(workers, key=lambda node: node.name):
+    for node in workers:
         flavour = flavours.get(node.flavour or "")
         if flavour is not None and node.is_ready and offers_what_it_promised(node.allocatable, flavour):
-            learned.setdefault(flavour.name, node.allocatable)
-    return learned
+            showing[flavour.name].append(node)
+    return {name: typical(nodes).allocatable for name, nodes in showing.items()}
 
 
 def with_driver_labels(nodes: Sequence[Node], volumes: Volumes) -> tuple[Node, ...]:

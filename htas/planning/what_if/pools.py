@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from htas.model.constraints import Taint
-from htas.model.nodes import Node
+from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
 from htas.planning.what_if.likeness import GIVEN_TO_ALL, ITS_OWN, is_lasting
@@ -84,12 +84,11 @@ def _is_given_by_people(key: str) -> bool:
 
 
 def _own_keys(workers: Sequence[Node], keys: Iterable[str]) -> set[str]:
-    """Keys that name a single node, as a hostname does: every node has one, each with another value."""
+    """Keys that name a single node: on each node that has one, its value is the node's name or its hostname."""
     found = set()
     for key in keys:
-        values = [node.labels[key] for node in workers if key in node.labels]
-        is_name = any(node.labels.get(key) == node.name for node in workers)
-        if is_name or (len(values) == len(workers) > 1 and len(set(values)) == len(values)):
+        bearing = [node for node in workers if key in node.labels]
+        if bearing and all(node.labels[key] in (node.name, node.labels.get(HOSTNAME_LABEL)) for node in bearing):
             found.add(key)
     return found
 

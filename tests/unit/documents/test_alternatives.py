@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
 import pytest
 
 from htas.documents.alternatives import Alternative, alternative, compared
 from htas.documents.books import Books
+from htas.model.flavours import Flavour, ZonePrice
 from htas.model.money import NANOS
 from htas.model.pods import WorkKind
 from htas.model.record import Bill, Run
@@ -24,8 +28,8 @@ def stay(pod: str, cpu_m: int, memory_gib: int) -> Run:
     )
 
 
-def books(*stays: Run) -> Books:
-    policy = make_policy(flavours=[SMALL, LARGE, WIDE])
+def books(*stays: Run, others: Sequence[Flavour] = (LARGE, WIDE)) -> Books:
+    policy = make_policy(flavours=[SMALL, *others])
     return Books(policy, [Bill("c", "any", "large", LARGE.nanos_per_hour, 0.0)], lambda: stays, HOUR, ALWAYS)
 
 
@@ -69,3 +73,14 @@ def test_what_the_figure_assumes_comes_with_it() -> None:
     assert "chosen in hindsight" in first
     assert "a machine starts in 60 s" in first
     assert "nothing is moved" in second
+
+
+@pytest.mark.parametrize("against", ["homogeneous", "peak", "3 large"])
+def test_where_prices_differ_by_zone_the_figure_says_which_counts(against: str) -> None:
+    """HTAS's own bills have the price of their zone."""
+    sentence = "Each machine costs the price of its flavour's cheapest zone."
+    prices = (ZonePrice("a", LARGE.nanos_per_hour), ZonePrice("b", 2 * LARGE.nanos_per_hour))
+    zoned = msgspec.structs.replace(LARGE, zones=("a", "b"), prices=prices)
+    found = alternative(books(stay("a", 1000, 1), others=(zoned,)), against)
+    assert found.assumes.count(sentence) == 1
+    assert sentence not in alternative(books(stay("a", 1000, 1)), against).assumes

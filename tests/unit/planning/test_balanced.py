@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, PodAffinityTerm
-from htas.model.nodes import HOSTNAME_LABEL
+from htas.model.flavours import ZonePrice
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Limits, NodeGroup
@@ -93,3 +95,27 @@ def test_machines_are_spread_over_zones_and_limits_hold() -> None:
     assert len(made.launch) == 3
     assert sorted(Counter(item.zone for item in made.launch).values()) == [1, 2]
     assert made.unplaced
+
+
+@pytest.mark.parametrize("dear", [pytest.param("a", id="the first by name"), pytest.param("z", id="the last")])
+def test_machines_are_launched_in_the_zone_where_they_are_cheap(dear: str) -> None:
+    """Zones are not kept in balance where their prices differ: 7 of 16 machines cost eight times the price."""
+    flavour = make_flavour("one", "8", "32Gi", "0.10", zones=("m", dear))
+    prices = (ZonePrice("m", flavour.nanos_per_hour), ZonePrice(dear, 8 * flavour.nanos_per_hour))
+    policy = make_policy([NodeGroup("any")], [msgspec.structs.replace(flavour, prices=prices)])
+    made = plan(make_snapshot([], diverse(1)), policy, NOW)
+    assert {(item.zone, item.nanos_per_hour) for item in made.launch} == {("m", flavour.nanos_per_hour)}
+    assert not made.unplaced
+
+
+def test_a_machine_in_a_dear_zone_holds_a_pod_that_is_bound_to_it() -> None:
+    sold = make_flavour("one", "8", "32Gi", "0.10", zones=("a", "z"))
+    prices = (ZonePrice("a", 8 * sold.nanos_per_hour), ZonePrice("z", sold.nanos_per_hour))
+    policy = make_policy([NodeGroup("any")], [msgspec.structs.replace(sold, prices=prices)])
+    in_a = Constraints(node_selector=((ZONE_LABEL, "a"),))
+    bound_to_a = [make_pod(f"a{i}", f"{500 + 7 * i}m", f"{3000 - 20 * i}Mi", constraints=in_a) for i in range(10)]
+    made = plan(make_snapshot([], [*diverse(1), *bound_to_a]), policy, NOW)
+    assert not made.unplaced
+    keys = {pod.key for pod in bound_to_a}
+    assert {item.zone == "a" for item in made.launch if keys & {*item.pods}} == {True}
+    assert {item.zone for item in made.launch if not keys & {*item.pods}} == {"z"}

@@ -119,6 +119,12 @@ def test_a_device_that_did_not_come_is_not_learned_as_none() -> None:
     assert learned_from(amounts("4", "16Gi", 110), FLAVOUR, None, []).amount(GPU) == 2
 
 
+def test_a_device_that_is_missing_on_one_machine_is_learned_once_another_lacks_it_too() -> None:
+    one = amounts("4", "16Gi", 110, **{GPU: 1})
+    assert learned_from(one, FLAVOUR, None, []).amount(GPU) == 2, "a broken card says nothing of the next machine"
+    assert learned_from(one, FLAVOUR, None, [one]).amount(GPU) == 1
+
+
 def test_what_was_learned_counts_until_the_price_file_changes() -> None:
     half = amounts("2", "8Gi", 110)
     learned = {"one": Learned(*half.parts, promised=ONE.allocatable), "gone": Learned(*half.parts)}

@@ -278,7 +278,7 @@ def _emptiness_keeps(candidate: DrainCandidate, question: Circumstances) -> Kept
         return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
     if rules.empty_release is EmptyRelease.BEFORE_BILLING:
         left = candidate.paid_s(policy, question.now)
-        if left > _release_ahead_s(rules, question) + question.between_s:
+        if left > rules.ahead_s(policy.cycles, question.release_s) + question.between_s:
             return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
 
@@ -298,7 +298,7 @@ def is_paid_for_longer(candidate: DrainCandidate, question: Circumstances, befor
     if rules.empty_release is not EmptyRelease.BEFORE_BILLING or candidate.is_urgent:
         return False
     left = candidate.paid_s(policy, question.now)
-    ahead = _release_ahead_s(rules, question) + question.between_s + _drain_s(candidate, question)
+    ahead = rules.ahead_s(policy.cycles, question.release_s) + question.between_s + _drain_s(candidate, question)
     return left > before_s + ahead
 
 
@@ -316,13 +316,6 @@ def _drain_s(candidate: DrainCandidate, question: Circumstances) -> float:
     )
     grace = max((min(pod.grace_s, rules.max_grace_s) for pod in candidate.work), default=0.0)
     return min(policy.timeouts.drain_s, grace + sum(moves)) + DRAIN_MARGIN_S
-
-
-def _release_ahead_s(rules: CleaningRules, question: Circumstances) -> float:
-    """As stated, else as measured: the cloud is asked in the cycle after the decision, and takes as long as it did."""
-    if rules.release_ahead_s is not None:
-        return rules.release_ahead_s
-    return question.policy.cycles.scheduling_s + question.release_s
 
 
 LONGEST_BETWEEN_S = 600.0

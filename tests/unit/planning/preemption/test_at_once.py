@@ -15,7 +15,10 @@ from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
-from tests.builders import NECTAR, NOW, make_policy
+from htas.model.search_failures import OptionalSearch
+from htas.planning.planner import plan
+from tests.builders import NECTAR, NOW, make_policy, make_snapshot
+from tests.laws.test_optional_search_laws import Failing, accounted, pending, without_room_made
 from tests.unit.planning.preemption.world import budget, incoming, machine, on, planned
 
 PAUSE = -10
@@ -148,3 +151,29 @@ def test_the_pod_is_told_whose_room_it_gets() -> None:
     assert [(item.reason, item.message) for item in plan.unplaced] == [
         (Unplaced.NOMINATED, "nominated to n: default/pause of lower priority leave for it")
     ]
+
+
+def test_a_preemption_at_once_that_fails_costs_no_plan() -> None:
+    """A machine is launched instead."""
+    snapshot = make_snapshot([machine("n")], [pause("n"), incoming(priority=0)])
+    made = plan(snapshot, policy(), NOW, runner=Failing(OptionalSearch.PREEMPTION))
+    assert [failure.search for failure in made.failures] == [OptionalSearch.PREEMPTION]
+    assert (served(made)["p"], victims(made)) == ("launched", [])
+
+
+@pytest.mark.parametrize("spared", [1, 2])
+@pytest.mark.parametrize("others", [
+    pytest.param([], id="nobody else is pending"),
+    pytest.param([incoming("4", 100, "q"), incoming("2", -5, "late")], id="less important work has found room"),
+])  # fmt: skip
+def test_what_was_decided_at_once_stands_where_the_preemption_after_it_fails(others: list[Pod], spared: int) -> None:
+    """The pod had left the queue, and its room was kept, but the plan evicted nobody: in each cycle."""
+    pods = [pause("n"), on("m", "a", "2"), incoming(priority=1000), *others]
+    how = policy(0, mode=FallbackMode.PREEMPT)
+    failing = Failing(OptionalSearch.PREEMPTION, spared=spared)
+    snapshot = make_snapshot([machine("n"), machine("m")], pods)
+    made = plan(snapshot, how, NOW, runner=failing)
+    assert failing.raised
+    assert (served(made)["p"], victims(made)) == ("n", ["pause"])
+    assert not without_room_made(snapshot, made)
+    assert accounted(made) == pending(snapshot)
