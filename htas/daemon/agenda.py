@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from htas.model.pauses import doubled_s
 from htas.model.stages import EVENT_STAGES, Stage
 
 REST = 0.25
@@ -110,8 +111,8 @@ class Agenda:
     def failed(self, stages: frozenset[Stage], now: float) -> None:
         """It has failed: what it should have seen to is due again, after a pause that grows with each failure."""
         self._again |= stages
-        self._pause_until = now + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._failures, 10))
         self._failures += 1
+        self._pause_until = now + doubled_s(self._failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
     # What is due.
 

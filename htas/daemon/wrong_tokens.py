@@ -6,6 +6,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from htas.model.pauses import doubled_s
+
 FREE = 5
 """Wrong tokens in a row without a pause: a Secret that was just replaced, a mistake while typing."""
 FIRST_S, LONGEST_S = 0.25, 4.0
@@ -32,7 +34,7 @@ class WrongTokens:
         count, last = self._known.get(source, (0, 0.0))
         if count <= FREE or self._clock() - last > FORGOTTEN_S:
             return 0.0
-        return min(FIRST_S * 2.0 ** min(count - FREE - 1, 10), LONGEST_S)
+        return doubled_s(count - FREE, FIRST_S, LONGEST_S)
 
     def wrong(self, source: str) -> None:
         count, last = self._known.pop(source, (0, 0.0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from htas.model.pauses import is_on
 from htas.model.policy import Timeouts
 from htas.model.snapshot import Backoff
 
@@ -38,7 +39,7 @@ class Backoffs:
 
     def failed(self, flavour: str | None, zone: str | None, reason: str, now: float) -> None:
         known = self._waits.get((flavour, zone))
-        if known is not None and _is_on(*known, now):
+        if known is not None and is_on(known[0].until, known[1], now):
             return
         length = self.timeouts.backoff_initial_s
         if known is not None:
@@ -50,9 +51,4 @@ class Backoffs:
             self._waits.pop(key, None)
 
     def current(self, now: float) -> tuple[Backoff, ...]:
-        return tuple(wait[0] for wait in tuple(self._waits.values()) if _is_on(*wait, now))
-
-
-def _is_on(backoff: Backoff, length_s: float, now: float) -> bool:
-    """Whether the wait has begun and is not over: one that would begin later was set by a clock put back since."""
-    return now < backoff.until <= now + length_s
+        return tuple(each for each, length_s in tuple(self._waits.values()) if is_on(each.until, length_s, now))

@@ -185,13 +185,15 @@ def in_state(claim: NodeClaim, step: ClaimStep, now: float) -> NodeClaim:
     return msgspec.structs.replace(claim, state=step.state, since=now, message=step.message or claim.message)
 
 
+_INSTANTS = ("since", "missing_since", "leaving_since", "ready_at", "node_ready_at")
+"""What is counted from. When a claim was made and its machine rented is what its bill says."""
+
+
 def not_ahead(claim: NodeClaim, now: float) -> NodeClaim:
     """The claim with no instant later than now.
 
     A clock that was three days ahead and is put right would have every machine wait three days for its next step.
     """
-    missing, leaving = (None if at is None else min(at, now) for at in (claim.missing_since, claim.leaving_since))
-    if claim.since <= now and (missing, leaving) == (claim.missing_since, claim.leaving_since):
-        return claim
-    since = min(claim.since, now)
-    return msgspec.structs.replace(claim, since=since, missing_since=missing, leaving_since=leaving)
+    noted = {name: getattr(claim, name) for name in _INSTANTS}
+    ahead = {name: now for name, at in noted.items() if at is not None and at > now}
+    return msgspec.structs.replace(claim, **ahead) if ahead else claim

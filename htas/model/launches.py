@@ -18,12 +18,15 @@ class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """A launched machine that is coming, or there and unused: `owners` has the pods (uids) it is for, by owner.
 
     An owner without pods is known from the journal alone. `is_made`: the cloud has made the machine.
+    `is_initialized`: its node was initialized. `still_pending`: owners whose pods were pending after that.
     """
 
     at: float
     flavour: str
     owners: Mapping[str, tuple[str, ...]] = {}
     is_made: bool = False
+    is_initialized: bool = False
+    still_pending: tuple[str, ...] = ()
 
 
 class FlavourPause(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from htas.planning.disrupt.search_request import Waiting
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
-from htas.planning.provision.launch_limits import limit_launches
+from htas.planning.provision.launch_limits import limit_launches, small_groups
 from htas.planning.provision.offers import Offer, offers_of
 from htas.planning.provision.refusing import refused_by_all
 from htas.planning.provision.scale_up import ScaleUp, buy
@@ -134,20 +134,21 @@ class _Scheduling:
         work_is_waiting = _is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
-            scale_up = self._buy(demands, held_back)
+            scale_up = self._buy(demands, held_back, so_far)
             room = self._room_made(scale_up)
             if room is None:
                 branch.commit()
                 return Scheduled(scale_up, Preemptions(), placed, work_is_waiting, launches=so_far)
         with self.sim.fork() as branch:
-            less = self._less_bought(_copies(copies), room, held_back)
+            less = self._less_bought(_copies(copies), room, held_back, so_far)
             if _price(less) + room.nanos_per_hour <= _price(scale_up):
                 branch.commit()
                 return Scheduled(less, Preemptions(), placed, work_is_waiting, room, so_far)
-        return Scheduled(self._buy(copies, held_back), Preemptions(), placed, work_is_waiting, launches=so_far)
+        return Scheduled(self._buy(copies, held_back, so_far), Preemptions(), placed, work_is_waiting, launches=so_far)
 
-    def _buy(self, demands: Sequence[Demand], held_back: Sequence[UnplacedPod]) -> ScaleUp:
-        scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
+    def _buy(self, demands: Sequence[Demand], held_back: Sequence[UnplacedPod], so_far: LaunchesSoFar) -> ScaleUp:
+        groups = small_groups(self.context, so_far)
+        scale_up = buy(self.context, demands, self.lengthening, groups, is_due=self.is_buying_due)
         scale_up.unplaced += held_back
         return scale_up
 
@@ -162,20 +163,22 @@ class _Scheduling:
             lambda: None,
         )
 
-    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom, held_back: Sequence[UnplacedPod]) -> ScaleUp:
+    def _less_bought(
+        self, demands: Sequence[Demand], room: MadeRoom, held_back: Sequence[UnplacedPod], so_far: LaunchesSoFar
+    ) -> ScaleUp:
         """What is bought for the others once room is made for some."""
         seated = {pod.key for pod in room.seated}
         for demand in demands:
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
         self.sim.keep_room(*room.way.arrivals())
-        return self._buy(demands, held_back)
+        return self._buy(demands, held_back, so_far)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
             so_far = launches_so_far(self.context, pods_by_row(self.sim.assignments()))
             copies, held_back = limit_launches(self.context, _copies(demands), so_far)
-            return self._buy(copies, held_back).unplaced
+            return self._buy(copies, held_back, so_far).unplaced
 
 
 def _price(scale_up: ScaleUp) -> int:
@@ -203,8 +206,9 @@ def _is_satisfiable(context: PlanContext, demands: Sequence[Demand]) -> bool:
     bought_for = [demand for demand in demands if demand.count]  # nothing is launched for the others now
     if not bought_for:
         return False
-    offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])
-    return any(_is_on_sale(context, demand.cls, offers) for demand in bought_for)
+    with sim.defaults.counted(sim.table):  # as where machines are chosen
+        offers = offers_of(sim, context.policy, context.snapshot, [demand.cls for demand in bought_for])
+        return any(_is_on_sale(context, demand.cls, offers) for demand in bought_for)
 
 
 def _would_take_with_room(sim: Simulation, cls: PodClass) -> Bools:

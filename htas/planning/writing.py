@@ -90,7 +90,7 @@ def _launches(
 ) -> Launches:
     """What is remembered of launches, and of room that other schedulers do not use."""
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
-    launched = [(item.claim, item.offer.flavour.name, pods) for item, pods in filled]
+    launched = [(item.claim, item.offer.group.name, item.offer.flavour.name, pods) for item, pods in filled]
     record = with_launched(scheduled.launches.record, launched, context)
     others = [pod for pod in simulated.waiting if pod.scheduler != policy.scheduler_name]
     with_room = {each.pod for each in given if isinstance(each, Hold) and each.reason is HoldReason.OTHER_SCHEDULER}

@@ -9,6 +9,7 @@ import pytest
 
 from htas.model.claims import ClaimState
 from htas.model.constraints import Taint, Toleration
+from htas.model.nodes import DRAINING_TAINT
 from htas.model.policy import NodeGroup, Policy, Timeouts
 from htas.model.reasons import Kept
 from htas.model.resources import Resources
@@ -109,13 +110,44 @@ def test_a_start_up_taint_is_given_to_new_nodes_and_pods_wait_until_it_goes() ->
     assert launched(story) == 1
 
 
+def test_a_start_up_taint_that_stays_fails_the_machine_and_the_flavour_backs_off() -> None:
+    story = Story(policy(startup_taints=(AGENT,)), service("web", 1)).play(2 * HOUR)
+    assert launched(story) <= 6
+    assert set(failed(story)) == {f"not initialized within 900 s, without taint {AGENT.key}"}
+
+
 @pytest.mark.parametrize("taint", [AGENT, Taint("dedicated", AGENT.effect, "gpu")])
-def test_a_taint_that_stays_fails_the_machine_and_the_flavour_backs_off(taint: Taint) -> None:
+def test_an_undeclared_taint_that_stays_is_no_fault_of_the_machine_and_few_are_launched(taint: Taint) -> None:
+    """Each is taken as it is, said once, and deleted as empty: its pods cannot use it."""
     story = Story(policy(), service("web", 1))
     story.world.cloud.taints = (taint,)
+    story.play(4 * HOUR)
+    at = [rental.started_at for rental in story.world.ledger.rentals]
+    assert max(sum(first <= each < first + HOUR for each in at) for first in at) <= 3
+    assert (failed(story), len(story.nodes) <= 1) == ([], True)
+    taken = [o.subject for result in story.seen for o in result.outcomes if o.action == "initialize"]
+    assert len(taken) == len(set(taken)) >= len(at) - 1
+    causes = {item.message for result in story.seen for item in result.plan.unplaced}
+    assert any("did not admit it" in cause for cause in causes)
+    story.assert_whole()
+
+
+def test_a_minimum_of_nodes_with_a_taint_of_their_image_is_launched_once() -> None:
+    """19 were launched in 12 hours, one after another."""
+    story = Story(policy(min_nodes=1))
+    story.world.cloud.taints = (no_schedule("dedicated"),)
+    story.play(12 * HOUR)
+    assert (launched(story), failed(story), len(story.nodes)) == (1, [], 1)
+
+
+def test_a_node_that_somebody_cordons_while_it_starts_does_not_fail() -> None:
+    story = Story(make_policy([NodeGroup("any", min_nodes=1)], (GPUS,)))
+    story.world.cloud.shows = Shows(devices_after_s=600.0)
+    [node] = story.play(200).nodes
+    story.world.cluster.set_draining(node, draining=True)
+    story.world.cluster.take_off(node, (DRAINING_TAINT,))
     story.play(2 * HOUR)
-    assert launched(story) <= 8
-    assert set(failed(story)) == {f"not initialized within 900 s, without taint {taint.key}"}
+    assert (launched(story), failed(story), story.nodes) == (1, [], [node])
 
 
 def test_pods_that_tolerate_what_stays_run_there_at_once_and_are_never_killed() -> None:

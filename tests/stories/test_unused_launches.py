@@ -70,6 +70,10 @@ def tainted(world: World, node: Node) -> Node:
     return msgspec.structs.replace(node, taints=(no_schedule("vendor/agent"),))
 
 
+def cordoned(world: World, node: Node) -> Node:
+    return msgspec.structs.replace(node, is_unschedulable=True)
+
+
 def of_another_disk(world: World, node: Node) -> Node:
     return msgspec.structs.replace(node, labels={**node.labels, "disk": "none"})
 
@@ -111,6 +115,7 @@ OF_A_DISK = constrained(node_selector=(("disk", "ssd"),))
     [
         pytest.param(with_gpu("train"), without_devices, ("gpu",), id="its device plugin never registers"),
         pytest.param(wide("web"), tainted, ("plain",), id="it bears a taint that nobody expects"),
+        pytest.param(wide("web"), cordoned, ("plain",), id="it registers cordoned"),
         pytest.param(wide("web"), gone_in_a_moment, ("plain",), id="it vanishes as it registers"),
         pytest.param(wide("web", scheduler="volcano"), None, ("plain",), id="its pod's own scheduler declines it"),
     ],
@@ -131,6 +136,23 @@ def test_so_it_is_with_machines_that_fail(boot: Boot) -> None:
     story = Story(policy(), wide("web"), chances=chances).play(6 * HOUR)
     assert most_within_an_hour(story) == 3
     assert Unplaced.TOO_MANY_LAUNCHES in told(story)
+
+
+@pytest.mark.parametrize("registers", [without_devices, gone_in_a_moment, None], ids=["bare", "vanishes", "no boot"])
+def test_so_it_is_with_machines_for_a_groups_minimum(registers: Registers | None) -> None:
+    """One that vanished once it was Ready was launched again at once, 40 an hour."""
+    only = make_policy([NodeGroup("any", min_nodes=2)], [GPU])
+    story = Story(only, cluster=OtherKubelets, chances=Chances(boot_failure=float(registers is None)))
+    cluster = story.world.cluster
+    assert isinstance(cluster, OtherKubelets)
+    cluster.register = partial(registers, story.world) if registers is not None else cluster.register
+    story.play(4 * HOUR)
+    assert most_within_an_hour(story) <= 2 * 3
+    assert len(launched_at(story)) >= 2 * 6, "it is tried again"
+    story.world.cloud.chances = Chances()
+    cluster.register = OtherKubelets.register
+    story.play(6 * HOUR)
+    assert len(story.nodes) == 2
 
 
 def test_of_a_flavour_that_shows_less_than_promised_one_is_launched() -> None:
@@ -199,6 +221,26 @@ def test_pods_that_are_made_again_are_the_same_pods() -> None:
     story.play(HOUR)
     assert len({key for result in story.seen for launch in result.plan.launch for key in launch.pods}) >= 2
     assert len(launched_at(story)) == 3
+
+
+@pytest.mark.parametrize("boot", [Boot.WELL, Boot.REGISTERS_LATE])
+@pytest.mark.parametrize("again_at_s", [690.0, 760.0, 900.0, 1500.0])
+def test_a_service_that_is_scaled_in_while_its_machines_boot_is_scaled_out_at_once_later(
+    again_at_s: float, boot: Boot
+) -> None:
+    """It ran 2 of 8 pods for 45 minutes: three machines were launched that no pod came to use."""
+    small = make_flavour("small", "2", "4Gi", "0.05")
+    story = Story(make_policy([NodeGroup("any")], (small,)), service("web", 2, requests=Resources(1500, GIB, 0, 1)))
+    story.play(590)
+    for _ in range(4):
+        story.world.cloud.arrange_boot(boot)
+    out = [Rescale(600 + 21.0 * i, "default", "web", 3 + i) for i in range(4)]
+    again = Rescale(again_at_s, "default", "web", 8)
+    story.world.load(Workload("again", (), rescales=(*out, Rescale(672, "default", "web", 2), again)))
+    story.play(again_at_s + 900)
+    pods = [pod for pod in story.world.cluster.observe().pods if pod.name.startswith("web")]
+    assert [pod.started_at is not None for pod in pods] == [True] * 8
+    assert told(story).isdisjoint({Unplaced.TOO_MANY_LAUNCHES, Unplaced.BACKING_OFF})
 
 
 def test_an_owner_of_many_pods_has_as_many_machines_as_it_uses() -> None:

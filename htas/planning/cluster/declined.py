@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from htas.model.launches import Declined
+from htas.model.pauses import doubled_s, is_on
 from htas.model.plan import UnplacedPod
 from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
@@ -72,12 +73,11 @@ def _with_room(known: Declined, timeouts: Timeouts, now: float) -> Declined:
 
 def pause_s(times: int, timeouts: Timeouts) -> float:
     """For how long nothing is kept for pods that have declined so often in a row."""
-    return min(timeouts.unused_s * 2.0 ** min(times - 1, 20), max(timeouts.unused_s, timeouts.backoff_max_s))
+    return doubled_s(times, timeouts.unused_s, max(timeouts.unused_s, timeouts.backoff_max_s))
 
 
 def _is_paused(known: Declined, policy: Policy, now: float) -> bool:
-    """A pause that is longer than it can be was begun by a clock that has been put back since."""
-    return known.times > 0 and now < known.until <= now + pause_s(known.times, policy.timeouts)
+    return known.times > 0 and is_on(known.until, pause_s(known.times, policy.timeouts), now)
 
 
 def _after_starts(known: Declined, started: float | None, policy: Policy) -> Declined:

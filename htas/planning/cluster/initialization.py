@@ -2,8 +2,9 @@
 
 Karpenter's life cycle: launched, registered, initialized. A kubelet reports Ready before device plugins and agents have
 started. Cores and memory come with the kubelet and do not come later, so a node that has fewer is initialized. Devices
-come late, and agents take their taints off late. A taint that no group declares counts as a start-up taint, too: a
-machine is launched for pods that do not expect it.
+come late, and agents take their taints off late. A taint that no group declares, or a cordon, is waited for, too: a
+machine is launched for pods that do not expect it. But such a node may be meant so: at the timeout it is taken as it
+is, while a machine without its devices, or with a declared start-up taint, fails.
 """
 
 from __future__ import annotations
@@ -48,12 +49,17 @@ def still_awaited(
 
 
 def is_unusable(node: Node, group: NodeGroup | None, flavour: Flavour | None) -> bool:
-    """Whether a node lacks what no pod of its flavour can do without: fewer devices than promised are of use."""
+    """Whether a node lacks what no pod of its flavour can do without: fewer devices than promised are of use.
+
+    A cordon or a taint that is not a declared start-up taint makes none unusable: somebody may want it so.
+    """
     if group is None or flavour is None:
         return False
     promised = flavour.allocatable
     some = msgspec.structs.replace(promised, extended=tuple((name, 1) for name, _ in promised.extended))
-    return any(True for _ in (*_taints(node, group, flavour), *_resources(node.allocatable, some)))
+    at_start = {(taint.key, taint.effect) for taint in group.startup_taints}
+    is_starting = any((taint.key, taint.effect) in at_start for taint in node.taints)
+    return is_starting or any(True for _ in _resources(node.allocatable, some))
 
 
 def start_up_taints(node: Node, group: NodeGroup, flavour: Flavour) -> Iterator[Taint]:

@@ -1,8 +1,9 @@
 """How often machines are launched for the same pods.
 
 At most `limits.maxLaunchesPerPod` machines are launched for a pod within an hour, and as often for pods of its owner
-without one of them running. After an unused launch its flavour pauses for these pods, twice as long each time
-(`timeouts.backoffInitial` to `timeouts.backoffMax`). Other flavours may be launched at once; each launch counts.
+without one of them running; and as often for a group's `minNodes` without one of them initialized. After an unused
+launch its flavour pauses for these pods, twice as long each time (`timeouts.backoffInitial` to `timeouts.backoffMax`).
+Other flavours may be launched at once; each launch counts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from htas.model.pauses import doubled_s, is_on
 from htas.model.plan import UnplacedPod
 from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
@@ -21,7 +23,7 @@ from htas.planning.cluster.owners import Owners
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.offers import offers_of
-from htas.planning.provision.unused_launches import HOUR_S, LaunchesSoFar, pod_of_owner
+from htas.planning.provision.unused_launches import HOUR_S, LaunchesSoFar, minimum_of, pod_of_owner
 
 
 def limit_launches(
@@ -39,6 +41,13 @@ def limit_launches(
             left += apart
             told += paused
     return left, told
+
+
+def small_groups(context: PlanContext, so_far: LaunchesSoFar) -> frozenset[str]:
+    """Groups that machines may be launched for up to `minNodes`, by the same bound as for a pod."""
+    unused, most = so_far.record.unused, context.policy.max_launches_per_pod
+    held = {owner for owner, known in unused.items() if len(known.launched_at) >= most}
+    return frozenset(g.name for g in context.policy.groups if g.min_nodes and minimum_of(g.name) not in held)
 
 
 def _hold_back(context: PlanContext, demand: Demand, limits: _Limits) -> list[UnplacedPod]:
@@ -72,10 +81,12 @@ def _apart(context: PlanContext, demand: Demand, limits: _Limits) -> tuple[list[
 
 def _pause_of_all(context: PlanContext, cls: PodClass) -> str:
     """Why no flavour is launched for a class, where all that would hold it pause; empty: they do not."""
-    offers = offers_of(context.simulated.sim, context.policy, context.snapshot, [cls])
-    would_hold = [offer for offer in offers if offer.admits(cls) and fits(offer.free, cls)]
-    if any(offer.could_hold(cls) for offer in would_hold):
-        return ""
+    sim = context.simulated.sim
+    with sim.defaults.counted(sim.table):  # as where machines are chosen
+        offers = offers_of(sim, context.policy, context.snapshot, [cls])
+        would_hold = [offer for offer in offers if offer.admits(cls) and fits(offer.free, cls)]
+        if any(offer.could_hold(cls) for offer in would_hold):
+            return ""
     return "; ".join(dict.fromkeys(cls.pauses[offer.flavour.name] for offer in would_hold))
 
 
@@ -137,8 +148,8 @@ class _Limits:
             return {}
         timeouts, found = self.policy.timeouts, dict[str, str]()
         for flavour, pause in known.flavours.items():
-            length_s = min(timeouts.backoff_initial_s * 2.0 ** min(pause.times - 1, 20), timeouts.backoff_max_s)
-            if self.now < pause.at + length_s:
+            length_s = doubled_s(pause.times, timeouts.backoff_initial_s, timeouts.backoff_max_s)
+            if is_on(pause.at + length_s, length_s, self.now):
                 until = instant_text(pause.at + length_s)
                 found[flavour] = f"a machine launched for it was not used ({known.why}); {flavour} again from {until}"
         return found

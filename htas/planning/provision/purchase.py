@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from htas.model.policy import AutoscalingAlgorithm, Policy
+from htas.model.policy import AutoscalingAlgorithm, NodeGroup, Policy
 from htas.model.reasons import Unplaced
 from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
@@ -72,6 +72,7 @@ def purchase(
     expected: Sequence[Demand] = (),
     steady: Steady = NOT_STEADY,
     searches: OptionalSearches | None = None,
+    small_groups: Collection[str] = (),
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
@@ -79,15 +80,15 @@ def purchase(
     their room and another machine could still be bought for what comes otherwise than expected. `steady` is work that
     will fill what is left of the machines: they are chosen for it, and not bought for it.
 
-    `searches` runs those ways to buy that the plan can do without.
+    `searches` runs those ways to buy that the plan can do without. `small_groups` are brought up to their minimum size.
 
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
     searches = searches or OptionalSearches()
     allowance = Allowance(policy, snapshot)
-    is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
-    if not is_small and not expected and not any(demand.count for demand in demands):
+    below = [g for g in policy.groups if g.name in small_groups and allowance.nodes_of(g.name) < g.min_nodes]
+    if not below and not expected and not any(demand.count for demand in demands):
         return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     known = [demand.cls for demand in (*demands, *expected, *steady.at_once)]
     offers = offers_of(sim, policy, snapshot, [*known, *steady.recent])
@@ -96,7 +97,7 @@ def purchase(
         chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady, searches)
     for demand, left in zip(demands, chosen.left, strict=False):
         demand.count = left.count
-    bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
+    bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance, below)
     work_that_waits = {id(demand.cls) for demand in demands}
     for cls, row, count in chosen.elsewhere:
         if id(cls) in work_that_waits:
@@ -250,10 +251,11 @@ def _settle(
     machines: Sequence[FilledMachine],
     offers: Sequence[Offer],
     allowance: Allowance,
+    below: Sequence[NodeGroup],
 ) -> tuple[BoughtMachine, ...]:
-    """Add the machines with their contents, and those that bring groups up to their minimum size."""
+    """Add the machines with their contents, and those that bring groups `below` their minimum size up to it."""
     wanted = [(machine.offer, machine.contents) for machine in machines]
-    for group in policy.groups:
+    for group in below:
         cheapest = next((offer for offer in offers if offer.group is group and allowance.bound(offer).count > 0), None)
         while cheapest is not None and allowance.nodes_of(group.name) < group.min_nodes:
             if allowance.bound(cheapest).count <= 0:

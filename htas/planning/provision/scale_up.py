@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from htas.model.plan import UnplacedPod
@@ -42,9 +42,17 @@ class ScaleUp:
 
 
 def buy(
-    context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None = None, *, is_due: bool
+    context: PlanContext,
+    demands: Sequence[Demand],
+    lengthening: Lengthening | None = None,
+    small_groups: Collection[str] = (),
+    *,
+    is_due: bool,
 ) -> ScaleUp:
-    """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing."""
+    """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing.
+
+    `small_groups` are brought up to their minimum size.
+    """
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
     arrivals = Arrivals.of(snapshot, policy, context.now)
     ahead = context.attempt(OptionalSearch.LOOK_AHEAD, lambda: _ahead(context, arrivals, demands), Ahead)
@@ -63,7 +71,15 @@ def buy(
     closed = ClosedNodes(simulated)
     with simulated.sim.defaults.counted(simulated.sim.table):
         scale_up.purchase = purchase(
-            simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady, context.searches
+            simulated.sim,
+            policy,
+            snapshot,
+            demands,
+            context.placer,
+            ahead_of_need,
+            steady,
+            context.searches,
+            small_groups,
         )
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for

@@ -216,9 +216,9 @@ def test_a_wait_that_a_clock_ahead_began_is_over_once_the_clock_is_right() -> No
 )
 def test_instants_that_a_clock_ahead_noted_count_from_now(ahead_s: float) -> None:
     later = NOW + ahead_s
-    noted = msgspec.structs.replace(claim(S.ACTIVE), since=later, missing_since=later, leaving_since=later)
-    seen = not_ahead(noted, NOW)
-    assert (seen.since, seen.missing_since, seen.leaving_since) == (NOW, NOW, NOW)
+    instants = ("since", "missing_since", "leaving_since", "ready_at", "node_ready_at")
+    noted = msgspec.structs.replace(claim(S.ACTIVE), **dict.fromkeys(instants, later))
+    assert not_ahead(noted, NOW) == msgspec.structs.replace(claim(S.ACTIVE), **dict.fromkeys(instants, NOW))
 
 
 def test_instants_of_the_past_stay() -> None:

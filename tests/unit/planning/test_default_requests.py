@@ -21,6 +21,7 @@ from htas.planning.planner import plan
 from htas.planning.what_if.adopting import adopt
 from tests.builders import (
     NOW,
+    constrained,
     make_flavour,
     make_job,
     make_node,
@@ -203,3 +204,12 @@ def test_what_is_free_is_as_before_once_defaults_count_no_more(placings: list[tu
             assert sim.table.free[0, 0] == (begun - stated)[0, 0] - lacking
     assert (sim.table.free == begun).all()
     assert not sim.table.missing.any()
+
+
+@pytest.mark.parametrize(("cores", "is_queued"), [(4, True), (8, False)])
+def test_a_pod_that_no_machine_is_launched_for_by_default_requests_is_no_queue(cores: int, is_queued: bool) -> None:
+    """Cleaning waits for an empty queue; the largest flavour has 4 cores."""
+    group = NodeGroup("any", labels={"disk": "ssd"}, cleaning=EAGER)
+    of_disk = bare("web", constraints=constrained(node_selector=(("disk", "ssd"),)))
+    made = planned([make_node("n")], [of_disk], policy(group, default_requests=DefaultRequests(cores * 1000, MIB)))
+    assert (bool(made.launch), made.memory.queue_empty_since is None) == (is_queued, is_queued)

@@ -49,17 +49,17 @@ def claim(state: ClaimState = ClaimState.REGISTERED, **fields: Any) -> NodeClaim
             {"taints": (*DECLARED, no_schedule("agent"))}, ("taint agent",), True, id="a declared start-up taint"
         ),
         pytest.param(
-            {"taints": (*DECLARED, Taint("x", Effect.NO_EXECUTE))}, ("taint x",), True, id="an undeclared taint"
+            {"taints": (*DECLARED, Taint("x", Effect.NO_EXECUTE))}, ("taint x",), False, id="an undeclared taint"
         ),
         pytest.param(
-            {"taints": (Taint("gpu", Effect.NO_SCHEDULE, "v"),)}, ("taint gpu",), True, id="with another value"
+            {"taints": (Taint("gpu", Effect.NO_SCHEDULE, "v"),)}, ("taint gpu",), False, id="with another value"
         ),
         pytest.param(
             {"taints": (*DECLARED, Taint("x", Effect.PREFER_NO_SCHEDULE))}, (), False, id="it keeps nothing out"
         ),
         pytest.param({"taints": (no_schedule("node.kubernetes.io/disk-pressure"),)}, (), False, id="a condition"),
         pytest.param({"taints": (DRAINING_TAINT,), "is_unschedulable": True}, (), False, id="we drain it ourselves"),
-        pytest.param({"is_unschedulable": True}, ("kubectl uncordon",), True, id="it registered cordoned"),
+        pytest.param({"is_unschedulable": True}, ("kubectl uncordon",), False, id="it registered cordoned"),
     ],
 )
 def test_what_a_registered_node_waits_for(node: dict[str, Any], awaited: tuple[str, ...], unusable: bool) -> None:

@@ -14,12 +14,14 @@ from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
+from htas.model.resources import DefaultRequests
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.cluster.owners import Owners
 from htas.planning.planner import plan
 from tests.builders import NOW, constrained, make_flavour, make_pod, make_policy, owned_node, running
 
 CHEAP, DEAR = make_flavour("cheap", "4", "8Gi", "0.10"), make_flavour("dear", "4", "8Gi", "0.20")
+GIB = 2**30
 NO_LAUNCHES = Launches()
 POLICY = make_policy(flavours=[CHEAP, DEAR])
 
@@ -195,3 +197,47 @@ def test_pods_that_ask_for_more_are_other_pods() -> None:
 def test_jobs_of_a_cron_job_are_of_one_owner() -> None:
     first, second = (web(f"b-{i}", owner=Owner("Job", f"b-{i}"), template="CronJob/b") for i in (1, 2))
     assert mark(first) == mark(second)
+
+
+# A clock that was ahead.
+
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize("ahead_s", [0.5, 3 * DAY])
+def test_launches_that_a_clock_ahead_noted_hold_pods_back_for_an_hour_at_most(ahead_s: float) -> None:
+    known = unused(-ahead_s, -ahead_s - 1, -ahead_s - 2, flavours={"cheap": FlavourPause(3, NOW + ahead_s)})
+    before = Launches(
+        unused={mark(web()): msgspec.structs.replace(known, at=NOW + ahead_s)},
+        used={mark(web()): NOW + ahead_s},
+        tries={f"web-1 {mark(web())}": (NOW + ahead_s,)},
+        open={"c": OpenLaunch(NOW + ahead_s, "cheap", {mark(web("other")): ("other",)}, is_made=True)},
+    )
+    first = planned(web(), launches=before, claims=(claim(ClaimState.ACTIVE),))
+    record = first.memory.launches
+    instants = [*record.unused[mark(web())].launched_at, record.unused[mark(web())].at, record.open["c"].at]
+    instants += [pause.at for pause in record.unused[mark(web())].flavours.values()]
+    instants += [at for each in record.tries.values() for at in each] + list(record.used.values())
+    assert set(instants) == {NOW}
+    later = NOW + 3601
+    view = ClusterView(pods=(web(),))
+    second = plan(ClusterSnapshot(later, view, memory=Memory(launches=record)), POLICY, later)
+    assert ([launch.flavour for launch in second.launch], second.unplaced) == (["cheap"], ())
+
+
+# Pods that state no requests.
+
+SMALL, LARGE = make_flavour("small", "4", "8Gi", "0.10"), make_flavour("large", "16", "32Gi", "0.40")
+
+
+@pytest.mark.parametrize(
+    ("paused", "reason"), [("large", Unplaced.BACKING_OFF), ("small", None)], ids=["what holds it", "what does not"]
+)
+def test_pauses_judge_pods_without_requests_as_launching_does(paused: str, reason: Unplaced | None) -> None:
+    """By `scheduling.defaultRequests` of 8 cores only the large flavour holds the pod."""
+    policy = make_policy(flavours=[SMALL, LARGE], default_requests=DefaultRequests(8000, GIB))
+    bare = make_pod("web-1", "0", "0", owner=Owner("ReplicaSet", "web", "web-uid"))
+    known = unused(100, flavours={paused: FlavourPause(5, NOW)})
+    made = planned(bare, launches=Launches(unused={mark(bare, policy): known}), policy=policy)
+    assert [item.reason for item in made.unplaced] == ([reason] if reason else [])
+    assert [launch.flavour for launch in made.launch] == ([] if reason else ["large"])

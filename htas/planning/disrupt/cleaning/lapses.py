@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from htas.model.claims import ClaimState
+from htas.model.pauses import doubled_s
 from htas.model.plan import KeptNode
 from htas.model.policy import NodeGroup, Policy
 from htas.model.reasons import Kept
@@ -44,7 +45,7 @@ def lapses(snapshot: ClusterSnapshot, policy: Policy, now: float) -> dict[str, L
 
 def pause_s(group: NodeGroup, lapse: Lapse) -> float:
     """For how long nothing is bought to take over from a node: the group's cool-down, doubled with each lapse."""
-    return min(group.cleaning.consolidation.cool_down_s * 2.0 ** min(lapse.times, 20), LONGEST_PAUSE_S)
+    return doubled_s(lapse.times + 1, group.cleaning.consolidation.cool_down_s, LONGEST_PAUSE_S)
 
 
 def is_paused(candidate: DrainCandidate, question: Circumstances) -> bool:
