@@ -219,7 +219,7 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
-HOURS, ASKING_H = 10.0, 244.2 / 60
+HOURS, ASKING_H = 10.0, 14_540 / 3600
 """How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
 
 

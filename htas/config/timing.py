@@ -60,7 +60,7 @@ class TimeoutsSetting(Section):
     initialization: Seconds = Field(
         default=900.0,
         gt=0,
-        description="From then until its start-up taints are gone and its devices there, else the machine fails; 15m.",
+        description="From then until its declared start-up taints are gone and its devices there, else it fails; 15m.",
     )
     drain: Seconds = Field(
         default=600.0,

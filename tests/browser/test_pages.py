@@ -94,7 +94,7 @@ def advice(onlooker: BrowserContext, faults: list[str]) -> Iterator[Page]:
 
 @pytest.fixture
 def decider(chromium: Browser) -> Iterator[BrowserContext]:
-    """Whoever is asked, once: what was said is said. Three proposals wait at four minutes past four, the newest of them first."""
+    """Whoever is asked, once: what was said is said. Three proposals wait at two minutes past four, the newest of them first."""
     yield from visiting(chromium, asking())
 
 

@@ -105,7 +105,7 @@ def learned_from(
         if before and _are_alike(before, amount):
             amount = min(before, amount)
         seen_twice = any(_are_alike(amount, each.amount(name)) for each in (*others, *([known] if known else [])))
-        amounts[name] = amount if seen_twice else max(amount, promised.get(name, 0))
+        amounts[name] = amount if amount and seen_twice else max(amount, promised.get(name, 0))
     return Resources.of(amounts)
 
 
