@@ -19,7 +19,7 @@ MOST_CHARACTERS = 64 * 2**20
 """So much text may stand in for aliases."""
 MOST_WRITTEN = 5_000_000
 """So many values may be written: they take some 3 GB until they are read. JSON needs a tenth of that."""
-LONGEST_NUMBER = 1_000
+LONGEST_NUMBER = 10_000
 """Digits. YAML 1.1 reads 1:59:59 in base 60, in a time that grows with the square of its length."""
 _NUMBER = re.compile(r"[-+0-9.][0-9A-Fa-fxo_:.]*")
 MOST_DEEP = 100

@@ -65,5 +65,5 @@ def test_what_is_malformed_is_left_to_the_reader() -> None:
 def test_a_number_without_end_is_refused_before_it_is_made() -> None:
     """YAML 1.1 reads 1:59:59 in base 60: 750 kB of it took 47 s."""
     with pytest.raises(YamlBoundsError, match="a number of"):
-        check("y: 1" + ":59" * 1_000)
-    check("y: '1" + ":59" * 1_000 + "'")
+        check("y: 1" + ":59" * 5_000)
+    check("y: '1" + ":59" * 5_000 + "'")
