@@ -143,7 +143,7 @@ def test_what_makes_no_sense_is_told_and_stops_nothing(cluster: Cluster, tmp_pat
             "migrate", annotations={"htas.io/migrate": "perhaps", "cluster-autoscaler.kubernetes.io/safe-to-evict": "?"}
         ),
     ]
-    stray = node("stray", **{"htas.io/cluster": "trial", "htas.io/claim": "nobody-asked", "htas.io/group": "unknown"})
+    stray = node("stray", **{"htas.io/cluster": "trial", "htas.io/claim": "stray", "htas.io/group": "unknown"})
     del stray["metadata"]["annotations"]  # nobody keeps it Ready: one that is Ready runs on something, and would stay
     with Htas(config, tmp_path / "log") as daemon:
         daemon.says("leads")
