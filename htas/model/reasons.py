@@ -118,6 +118,11 @@ class Unplaced(Reason):
         "A better placement of what runs is being searched for.",
         "Time, at most fallback.budget.",
     )
+    PLANNING_FAILED = (
+        "PlanningFailed",
+        "A defect of HTAS: no node has room for it, and nothing can be launched.",
+        "The traceback in the log, reported to the project; then a version without the defect.",
+    )
     SURPLUS = "SurplusOfItsController", "Its controller has all the pods it wants, and will delete it."
     NOMINATED = (
         "NominatedByPreemption",

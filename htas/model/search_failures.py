@@ -27,6 +27,8 @@ class OptionalSearch(StrEnum):
     LOWER_BOUND = "lower-bound"
     REARRANGEMENT = "rearrangement"
     """The optimiser's search; it runs beside the plan."""
+    BEYOND_PLACING = "beyond-placing"
+    """All of a plan but placing: the plan only binds pods to nodes that are there."""
 
 
 class SearchFailure(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from htas.model.reasons import OutcomeReason
 from htas.model.search_failures import OptionalSearch
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.cluster.optional_searches import OptionalSearches, SearchRunner, as_it_is
+from htas.planning.cluster.optional_searches import OptionalSearches, SearchRunner, as_it_is, failure_of
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
@@ -25,7 +25,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.schedule import Scheduled, schedule
-from htas.planning.writing import write_plan
+from htas.planning.writing import place_only, write_plan
 
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 """What decides: `plan`, or in an experiment somebody else's way of deciding."""
@@ -51,7 +51,8 @@ def plan(
 
     Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
 
-    `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`.
+    `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`. Where
+    anything else but placing raises, the plan only binds.
     """
     with _collected_rarely():
         return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
@@ -81,10 +82,25 @@ def _collected_rarely() -> Iterator[None]:
 def _planned(
     snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage], runner: SearchRunner
 ) -> Plan:
+    searches = OptionalSearches(runner)
+    try:
+        return runner(OptionalSearch.BEYOND_PLACING, lambda: _whole_plan(snapshot, policy, now, stages, searches))
+    except Exception as error:  # whatever it is: pods are bound all the same
+        failures = (*searches.failures, failure_of(OptionalSearch.BEYOND_PLACING, error))
+    simulated = open_simulation(snapshot, policy, now)
+    placer = Placer(policy, simulated.pools, None)
+    row_of = simulated.sim.table.row_of
+    with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
+        return place_only(PlanContext(simulated, snapshot, policy, now, placer, searches), failures)
+
+
+def _whole_plan(
+    snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage], searches: OptionalSearches
+) -> Plan:
     simulated = open_simulation(snapshot, policy, now)
     lengthening = lengthening_of(simulated, snapshot, policy)
     placer = Placer(policy, simulated.pools, lengthening)
-    context = PlanContext(simulated, snapshot, policy, now, placer, OptionalSearches(runner))
+    context = PlanContext(simulated, snapshot, policy, now, placer, searches)
     steps = advance(simulated, snapshot, policy, now)
     row_of = simulated.sim.table.row_of
     with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):

@@ -10,18 +10,19 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.holds import Hold, HoldReason, hold
 from htas.model.launches import Launches
 from htas.model.nodes import Node
-from htas.model.plan import Bind, Plan, UnplacedPod
+from htas.model.plan import Bind, Cost, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.resources import NOTHING
+from htas.model.search_failures import SearchFailure
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.cluster.declined import declined_after, told_declined
 from htas.planning.cluster.default_requests import lacking_requests
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.initialization import Registered, in_words, still_awaited
-from htas.planning.cluster.simulation import Placements
+from htas.planning.cluster.simulation import Placements, pods_by_row
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.edge.rebalance import EdgeMoves
@@ -31,6 +32,7 @@ from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.place.deletion_costs import DeletionCosts
+from htas.planning.place.queue import SchedulingQueue
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.provision.unused_launches import with_launched
 from htas.planning.schedule import Scheduled
@@ -79,6 +81,26 @@ def write_plan(
             launches=_launches(context, scheduled, filled, given),
         ),
         failures=tuple(context.searches.failures),
+    )
+
+
+def place_only(context: PlanContext, failures: Sequence[SearchFailure]) -> Plan:
+    """A plan that binds pods to nodes that are there and does nothing else: for the cycle in which the rest failed."""
+    snapshot, policy = context.snapshot, context.policy
+    waiting = [pod for demand in SchedulingQueue(context).place() for pod in demand.youngest(demand.count)]
+    placements = pods_by_row(context.simulated.sim.assignments())
+    placed = {pod.key for pods in placements.values() for pod in pods}
+    given = _given(context, placements, placed, (), DeletionCosts(snapshot, policy))
+    why = "no node has room for it, and nothing is launched: see the log"
+    preemptions = Preemptions([UnplacedPod(pod.key, Unplaced.PLANNING_FAILED, why) for pod in waiting])
+    return Plan(
+        taken_at=snapshot.taken_at,
+        cost=Cost(policy.catalogue.currency),
+        bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
+        nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
+        unplaced=_unplaced(context, preemptions),
+        memory=snapshot.memory,
+        failures=tuple(failures),
     )
 
 

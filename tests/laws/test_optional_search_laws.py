@@ -8,7 +8,7 @@ from typing import TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.plan import Plan
+from htas.model.plan import Carrying, Plan
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.search_failures import OptionalSearch
@@ -20,6 +20,9 @@ from tests.laws.test_preemption_laws import full_clusters, preempting
 
 Law = settings(max_examples=60, deadline=None, derandomize=True)
 Found = TypeVar("Found")
+
+
+SEARCHES = tuple(each for each in OptionalSearch if each is not OptionalSearch.BEYOND_PLACING)
 
 
 class Failing:
@@ -99,7 +102,19 @@ def test_whoever_is_nominated_has_room_made_however_often_preemption_went_well(
 def test_the_plan_without_any_optional_search_still_binds_and_launches(
     snapshot: ClusterSnapshot, policy: Policy
 ) -> None:
-    healthy, made = plan(snapshot, policy, NOW), plan(snapshot, policy, NOW, runner=Failing(*OptionalSearch))
+    healthy, made = plan(snapshot, policy, NOW), plan(snapshot, policy, NOW, runner=Failing(*SEARCHES))
     assert bound(healthy) <= bound(made)
     assert accounted(made) == pending(snapshot)
     assert bool(healthy.launch) <= bool(made.launch)
+
+
+@Law
+@given(snapshots(), policies())
+def test_a_plan_of_which_all_but_placing_fails_only_binds(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    made = plan(snapshot, policy, NOW, runner=Failing(OptionalSearch.BEYOND_PLACING))
+    assert not made.launches
+    assert not made.proposals
+    assert made.carry == Carrying()
+    assert made.memory == snapshot.memory
+    ready = {node.name for node in snapshot.cluster.nodes if node.is_ready}
+    assert {item.node for item in made.bind} <= ready

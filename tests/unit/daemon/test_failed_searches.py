@@ -17,7 +17,7 @@ from htas.model.reasons import OutcomeReason
 from htas.model.search_failures import OptionalSearch, SearchFailure
 from htas.planning.planner import plan
 from tests.builders import NOW
-from tests.laws.test_optional_search_laws import Failing
+from tests.laws.test_optional_search_laws import SEARCHES, Failing
 from tests.stories.play import Story, job
 
 
@@ -27,7 +27,7 @@ class Played:
     def __init__(self) -> None:
         self.story = Story(None, job("a"), job("b", at_s=60.0), startup_s=30.0)
         self.metrics, self.seen = Metrics(), list[CycleResult]()
-        daemon = Daemon(self.story.ports, self.story.policy, planner=partial(plan, runner=Failing(*OptionalSearch)))
+        daemon = Daemon(self.story.ports, self.story.policy, planner=partial(plan, runner=Failing(*SEARCHES)))
         daemon.listeners += [self.metrics.observe, self.seen.append]
         VirtualDriver(self.story.world, daemon).run_until(self.story.start + 400.0)
 
@@ -55,7 +55,7 @@ def test_each_failure_is_counted_and_each_defect_recorded_once() -> None:
     messages = [o.message for o in failed]
     assert len(messages) == len(set(messages)) >= 2
     in_plans = sum(len(result.plan.failures) for result in played.seen)
-    assert sum(played.failures(search) for search in OptionalSearch) == in_plans > len(messages)
+    assert sum(played.failures(search) for search in SEARCHES) == in_plans > len(messages)
 
 
 def test_metrics_begin_with_nought() -> None:
