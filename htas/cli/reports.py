@@ -90,7 +90,7 @@ def empty_groups_of(loaded: Loaded) -> list[str]:
 
 def orphans_of(loaded: Loaded, live: bool) -> list[str]:
     """Machines of ours that the configuration has no place for: by the journal, and `live` by cluster and cloud."""
-    if loaded.sandbox is not None:
+    if loaded.sandbox is not None or loaded.settings.provider.none is not None:
         return []
     from htas.daemon.recorded_orphans import orphans_recorded
 

@@ -68,12 +68,13 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
     least = dict.fromkeys((bound.key for bound in _BOUNDS), 0)
     smallest = 0
     methods: set[MigrationMethod] = set()
+    is_simulated = not (_is_from(document, "openstack") or _is_from(document, "none"))
     for i, item in enumerate(items):
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
             yield from _patterns_of_unsound(document, item, offers, ("nodeGroups", i))
             continue
-        group, steps = setting.model(is_simulated=not _is_from(document, "openstack")), ("nodeGroups", i)
+        group, steps = setting.model(is_simulated=is_simulated), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
         methods.add(group.cleaning.migration)
         if not group.is_elastic:
@@ -106,8 +107,11 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
 def _nobody_to_watch(document: Document) -> Iterator[Problem]:
     """In the sandbox nobody else schedules: there would be nothing to recommend."""
     if _is_from(document, "sandbox") and document.raw.get("mode") == "recommend":
-        what = "watches a cluster that others schedule, and the sandbox has nobody else; name another provider"
+        what = "watches a real cluster, and the sandbox is none; write `provider: {none: {}}`, or name openstack"
         yield Problem(document.place(("mode",)), what)
+    if _is_from(document, "none") and document.raw.get("mode") != "recommend":
+        what = "no machine can be launched; name openstack, or write `mode: recommend`"
+        yield Problem(document.place(("provider", "none")), what)
 
 
 def _nobody_to_ask(document: Document) -> Iterator[Problem]:
@@ -126,8 +130,9 @@ def _is_from(document: Document, provider: str) -> bool:
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
     """Methods of real nodes in the sandbox, which has none, and of simulated ones where there are none."""
     method, what = group.cleaning.migration, None
-    if _is_from(document, "openstack") and method is MigrationMethod.CHECKPOINT:
-        what = "is for simulated nodes; for machines of openstack write evict, replace, kubelet-checkpoint or command"
+    is_real = _is_from(document, "openstack") or _is_from(document, "none")
+    if method is MigrationMethod.CHECKPOINT and is_real:
+        what = "is for simulated nodes; for real ones write evict, replace, kubelet-checkpoint or command"
     elif _is_from(document, "sandbox") and method in REAL:
         what = "is for real nodes; in the sandbox write checkpoint, which models it, replace or evict"
     if what is not None:

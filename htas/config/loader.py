@@ -14,7 +14,7 @@ from htas.config.document import Document, Steps, read_document
 from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.problems import ConfigurationError, parsed
-from htas.config.settings import CassandraSetting, Configuration, SandboxSetting, SqliteSetting
+from htas.config.settings import CassandraSetting, Configuration, NoneSetting, SandboxSetting, SqliteSetting
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.policy import Policy
 from htas.model.snapshot import Problem
@@ -31,7 +31,7 @@ class Loaded:
     path: Path
 
     @property
-    def provider(self) -> SandboxSetting | KwokSetting | OpenStackSetting:
+    def provider(self) -> SandboxSetting | KwokSetting | OpenStackSetting | NoneSetting:
         return self.settings.provider.chosen
 
     @property

@@ -28,6 +28,10 @@ from htas.config.volumes import VolumesSetting
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
 
 
+class NoneSetting(Section):
+    """No provider: HTAS watches a cluster and launches nothing."""
+
+
 class ProviderSetting(OneOf):
     """Where machines come from: exactly one."""
 
@@ -35,17 +39,20 @@ class ProviderSetting(OneOf):
     sandbox: SandboxSetting | None = Field(default=None, description="The embedded world: cluster and cloud in one.")
     kwok: KwokSetting | None = Field(default=None, description="Machines simulated by KWOK in a real cluster.")
     openstack: OpenStackSetting | None = Field(default=None, description="Machines from OpenStack Nova.")
+    none: NoneSetting | None = Field(
+        default=None, description="A real cluster without machines of HTAS: only with mode recommend."
+    )
 
     @property
-    def chosen(self) -> SandboxSetting | KwokSetting | OpenStackSetting:
-        chosen = self.sandbox or self.kwok or self.openstack
+    def chosen(self) -> SandboxSetting | KwokSetting | OpenStackSetting | NoneSetting:
+        chosen = self.sandbox or self.kwok or self.openstack or self.none
         assert chosen is not None
         return chosen
 
     @property
     def is_simulated(self) -> bool:
         """Whether its nodes are, and with them what runs there: such pods keep their progress when they move."""
-        return self.openstack is None
+        return self.openstack is None and self.none is None
 
 
 class Configuration(Section):

@@ -22,6 +22,7 @@ from htas.adapters.kubernetes.reviewing import KubernetesReviewer
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
+from htas.config.settings import NoneSetting, SandboxSetting
 from htas.daemon.migration_wiring import moves_by_method
 from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
@@ -29,7 +30,7 @@ from htas.execution.identity import identify
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.offered import capped_view
-from htas.ports import HTASError, NotFoundError, StorePort
+from htas.ports import HTASError, NotFoundError, PermanentError, StorePort
 
 LEASE_CALLS = 10.0
 """Calls a second that may go to the lease."""
@@ -133,7 +134,9 @@ class KubernetesWorld(KubernetesBase):
                 from htas.daemon.openstack_supply import openstack_supply
 
                 return openstack_supply(self._loaded, openstack, self.api, self._access, self._hooks.on_cloud_call)
-            case _:
+            case NoneSetting():
+                raise PermanentError("provider: none has no machines; name openstack")
+            case SandboxSetting():
                 raise AssertionError("the sandbox is a cluster itself")
 
     def fence(self, may_act: Callable[[], bool]) -> None:

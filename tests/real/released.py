@@ -17,6 +17,7 @@ import htas
 from htas.ports import HTASError
 from tests.real.harness import ROOT, TESTENV, Json, eventually
 from tests.real.moving import World
+from tests.real.test_chart import ACTING
 from tools.testenv.real_nodes import NAMES
 
 CHART = ROOT / "deploy" / "helm" / "htas"
@@ -71,6 +72,7 @@ class Release:
         gateway = self.world.nodes.gateway
         cleaning = {"underutilizedFor": "5s", "queueEmptyFor": "5s", "migrationTime": "2s"}
         config = {
+            "mode": "automatic",
             "cluster": "trial",
             "provider": {"kwok": {"startupDelay": "2s"}},
             "leaderElection": {"leaseDuration": "10s", "renewDeadline": "7s", "retryPeriod": "1s"},
@@ -89,6 +91,7 @@ class Release:
             **changes,
         }
         return {
+            **ACTING,
             "image": {"repository": NAME, "pullPolicy": "Never"},
             "config": config,
             "flavours": prices("0.0686"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
@@ -18,6 +19,13 @@ CHART = ROOT / "deploy" / "helm" / "htas"
 SPACE = "htas-system"
 POLICY = "ValidatingAdmissionPolicy"
 ACCOUNT = f"system:serviceaccount:{SPACE}:htas"
+ACTING: Json = {
+    "replicas": 2,
+    "persistence": {"enabled": False},
+    "http": {"createToken": False},
+    "config": {"mode": "automatic", "provider": {"kwok": {}}},
+}
+"""Two daemons that launch machines which KWOK simulates; the chart's own defaults only recommend."""
 OPENSTACK = {
     "image": "i",
     "networks": ["net"],
@@ -68,12 +76,23 @@ WITH_ADDITIONS: Json = {
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
-def rendered(helm: Path, values: Json | None = None) -> list[Json]:
-    """The chart's objects with some values set."""
-    command = [helm, "template", "htas", CHART, "--namespace", SPACE, "--kube-version", "1.36.0", "--values", "-"]
-    done = subprocess.run(command, input=yaml.safe_dump(values or {}), capture_output=True, text=True, check=False)
+def rendered(helm: Path, values: Json | None = None, base: Json = ACTING) -> list[Json]:
+    """The chart's objects with some values set over those of `base`."""
+    done = templated(helm, values or {}, base)
     assert done.returncode == 0, done.stderr
     return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+
+def templated(
+    helm: Path, values: Json, base: Json = ACTING, chart: Path = CHART, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """What `helm template` says."""
+    with NamedTemporaryFile("w", suffix=".yaml") as under:
+        yaml.safe_dump(base, under)
+        under.flush()
+        command = [helm, "template", "htas", chart, "--namespace", SPACE, "--kube-version", "1.36.0", *options]
+        command += ["--values", under.name, "--values", "-"]
+        return subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
 
 
 def of_kind(items: list[Json], kind: str) -> Json:
@@ -86,7 +105,7 @@ def test_it_passes_helm_lint(helm: Path) -> None:
 
 
 ODD: list[Any] = [
-    pytest.param({}, id="as it comes"),
+    pytest.param({}, id="with KWOK"),
     pytest.param({"replicas": 1}, id="one daemon"),
     pytest.param(
         {"podLabels": {"a": "b"}, "podAnnotations": {"c": "d"}, "extraEnv": [{"name": "E", "value": "1"}]},
@@ -128,7 +147,9 @@ def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None
         pytest.param({"store": {"sqlite": {"path": "x.db"}}}, "path", id="a file elsewhere"),
         pytest.param({"store": {"cassandra": {"contactPoints": ["c"]}}}, "localDatacenter", id="half a store"),
         pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider names kwok and sandbox", id="two providers"),
-        pytest.param({"config": {"provider": {"kwok": None}}}, "minProperties", id="no provider"),
+        pytest.param({"config": {"provider": {"kwok": None}}}, "names nothing that could launch", id="no provider"),
+        pytest.param({"ingress": {"enabled": True}}, "ingress.host", id="an Ingress without its host"),
+        pytest.param({"httpRoute": {"enabled": True, "host": "a.example"}}, "parentRefs", id="a route from nowhere"),
         pytest.param(
             {"config": {"provider": {"kwok": None, "openstack": OPENSTACK}}},
             "openstack.userData is empty",
@@ -137,8 +158,7 @@ def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None
     ],
 )
 def test_values_that_cannot_work_are_refused(values: Json, complaint: str, helm: Path) -> None:
-    command = [helm, "template", "htas", CHART, "--kube-version", "1.36.0", "--values", "-"]
-    done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
+    done = templated(helm, values)
     assert done.returncode != 0
     assert complaint in done.stderr
 

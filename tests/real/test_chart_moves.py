@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 import yaml
 
 from tests.real.harness import Json
-from tests.real.test_chart import CHART, MOVING, of_kind, rendered
+from tests.real.test_chart import MOVING, of_kind, rendered, templated
 
 BY_REGISTRY: Json = {
     "config": {
@@ -84,8 +83,7 @@ GROUPS = MOVING["config"]["nodeGroups"]
     ],
 )  # fmt: skip
 def test_keys_that_do_not_fit_how_pods_are_moved_are_refused(values: Json, complaint: str, helm: Path) -> None:
-    command = [helm, "template", "htas", CHART, "--kube-version", "1.36.0", "--values", "-"]
-    done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
+    done = templated(helm, values)
     assert done.returncode != 0
     assert complaint in done.stderr
 

@@ -6,7 +6,6 @@ import base64
 import copy
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.config.loader import ConfigurationError, load_configuration
+from htas.config.settings import NoneSetting
 from tests.real.harness import ROOT, Json
-from tests.real.test_chart import ACCOUNT, CHART, MOVING, ON_CASSANDRA, ON_OPENSTACK, SPACE, of_kind, rendered
+from tests.real.test_chart import (
+    ACCOUNT,
+    ACTING,
+    CHART,
+    MOVING,
+    ON_CASSANDRA,
+    ON_OPENSTACK,
+    SPACE,
+    of_kind,
+    rendered,
+    templated,
+)
 
 KEPT: Json = {"replicas": 1, "persistence": {"enabled": True}}
 ALERTS = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
@@ -27,8 +38,7 @@ ALERTS = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
 
 def refused(helm: Path, values: Json) -> str:
     """What helm complains of; empty: it takes them."""
-    command = [helm, "template", "htas", CHART, "--kube-version", "1.36.0", "--values", "-"]
-    done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
+    done = templated(helm, values)
     return done.stderr if done.returncode else ""
 
 
@@ -87,33 +97,115 @@ def test_commands_in_the_container_find_configuration_and_store(values: Json, he
     assert own["name"] == "htas"
 
 
-def notes_of(helm: Path, directory: Path, *options: str) -> str:
+def notes_of(helm: Path, directory: Path, values: Json, base: Json = ACTING) -> str:
     """What people see after an installation; helm renders it without a cluster as any other template."""
     shutil.copytree(CHART, directory / "htas")
     notes = directory / "htas" / "templates" / "NOTES.txt"
     lines = "".join(f"  {line}" for line in notes.read_text().splitlines(keepends=True))
     notes.unlink()
     (notes.parent / "notes.yaml").write_text("notes: |\n" + lines)
-    command = [helm, "template", "htas", directory / "htas", "--namespace", SPACE, "--kube-version", "1.36.0", *options]
-    done = subprocess.run([*command, "--show-only", "templates/notes.yaml"], capture_output=True, text=True, check=True)
+    done = templated(helm, values, base, directory / "htas", "--show-only", "templates/notes.yaml")
+    assert done.returncode == 0, done.stderr
     return str(yaml.safe_load(done.stdout)["notes"])
 
 
 def test_the_notes_name_the_leader_and_the_lease_it_holds(helm: Path, tmp_path: Path) -> None:
-    notes = notes_of(helm, tmp_path, "--set", "config.cluster=c1")
+    notes = notes_of(helm, tmp_path, {"config": {"cluster": "c1"}})
     assert f"LEADER=$(kubectl -n {SPACE} get lease htas-c1 -o jsonpath=" in notes
     told = re.findall(r"exec \$LEADER -c htas -- (htas \w+)", notes)
-    assert told == ["htas top", "htas cost", "htas history"]
+    assert told == ["htas top", "htas history", "htas cost"]
     readme = (CHART / "README.md").read_text()
     assert all(f"$LEADER -c htas -- {command}" in readme for command in told)
-    assert "go with it" in notes, "of a store that is not kept"
+    assert "are lost with it" in notes, "of a store that is not kept"
 
 
 def test_one_daemon_is_asked_by_its_workload(helm: Path, tmp_path: Path) -> None:
-    notes = notes_of(helm, tmp_path, "--set", "replicas=1,persistence.enabled=true,fullnameOverride=packer")
+    notes = notes_of(helm, tmp_path, KEPT | {"fullnameOverride": "packer"})
     assert f"kubectl -n {SPACE} exec statefulset/packer -c htas -- htas cost" in notes
     assert "LEADER" not in notes
-    assert "go with it" not in notes
+    assert "are lost with it" not in notes
+
+
+# As it comes.
+
+
+def test_as_it_comes_it_watches_with_one_replica_and_a_volume(helm: Path, tmp_path: Path) -> None:
+    items = rendered(helm, {}, {})
+    assert of_kind(items, "StatefulSet")["spec"]["replicas"] == 1
+    assert of_kind(items, "StatefulSet")["spec"]["volumeClaimTemplates"]
+    assert "Secret" in kinds(items), "its API asks for a token"
+    for name, content in of_kind(items, "ConfigMap")["data"].items():
+        (tmp_path / name).write_text(content)
+    loaded = load_configuration(tmp_path / "htas.yaml")
+    assert (loaded.settings.mode, loaded.settings.provider.none) == ("recommend", NoneSetting())
+    verbs = {
+        verb for item in items if item["kind"] == "ClusterRole" for rule in item["rules"] for verb in rule["verbs"]
+    }
+    assert verbs <= {"get", "list", "watch"}
+
+
+def test_its_notes_name_the_next_two_commands(helm: Path, tmp_path: Path) -> None:
+    notes = notes_of(helm, tmp_path, {}, {})
+    first = notes.partition("Also:")[0]
+    assert re.findall(r"-- (htas \w+)", first) == ["htas cost", "htas history"]
+    assert "changes nothing" in first
+
+
+def test_a_provider_takes_the_place_of_none(helm: Path) -> None:
+    items = rendered(helm, {"config": {"provider": {"kwok": {}}}}, {})
+    assert yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["provider"] == {"kwok": {}}
+
+
+def test_a_mode_that_acts_needs_a_provider(helm: Path) -> None:
+    for mode in ("automatic", "approve"):
+        said = templated(helm, {"config": {"mode": mode}}, {}).stderr
+        assert f"config.mode is {mode}, and config.provider names nothing that could launch a machine" in said
+
+
+def test_what_other_charts_have_is_taken(helm: Path) -> None:
+    hook, secret = {"preStop": {"sleep": {"seconds": 1}}}, [{"secretRef": {"name": "proxy"}}]
+    sidecar, first = {"name": "beside", "image": "b"}, {"name": "before", "image": "a"}
+    values: Json = {
+        "commonLabels": {"team": "platform"},
+        "deploymentAnnotations": {"note": "x"},
+        "podSecurityContext": {"runAsUser": 7},
+        "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
+        "extraArgs": ["--verbose"],
+        "envFrom": secret,
+        "initContainers": [first],
+        "sidecars": [sidecar],
+        "lifecycle": hook,
+    }
+    items = rendered(helm, values)
+    assert all(item["metadata"]["labels"]["team"] == "platform" for item in items)
+    assert of_kind(items, "Deployment")["metadata"]["annotations"] == {"note": "x"}
+    pod = pod_of(items)
+    assert pod["securityContext"]["runAsUser"] == 7
+    assert pod["initContainers"] == [first]
+    own, beside = pod["containers"]
+    assert beside == sidecar
+    assert own["args"] == ["run", "--config", "/etc/htas/htas.yaml", "--verbose"]
+    assert (own["envFrom"], own["lifecycle"]) == (secret, hook)
+    assert own["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+
+
+def test_people_reach_it_by_an_ingress_or_a_route(helm: Path) -> None:
+    name = "htas.example.org"
+    ingress: Json = {
+        "enabled": True,
+        "host": name,
+        "className": "nginx",
+        "tls": [{"hosts": [name], "secretName": "web"}],
+    }
+    parents = [{"name": "gateway", "namespace": "infra"}]
+    items = rendered(helm, {"ingress": ingress, "httpRoute": {"enabled": True, "host": name, "parentRefs": parents}})
+    service = of_kind(items, "Service")["metadata"]["name"]
+    made, route = of_kind(items, "Ingress")["spec"], of_kind(items, "HTTPRoute")["spec"]
+    assert made["rules"][0]["http"]["paths"][0]["backend"]["service"] == {"name": service, "port": {"name": "http"}}
+    assert (made["rules"][0]["host"], made["tls"], made["ingressClassName"]) == (name, ingress["tls"], "nginx")
+    assert (route["hostnames"], route["parentRefs"]) == ([name], parents)
+    assert route["rules"] == [{"backendRefs": [{"name": service, "port": 8080}]}]
+    assert configured(items)["hosts"].count(name) == 1, "it answers under that name"
 
 
 def container(items: list[Json]) -> Any:

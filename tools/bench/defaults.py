@@ -167,7 +167,7 @@ def _playable(raw: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "flavours": prices, "provider": {"sandbox": {}}, "nodeGroups": groups}
 
 
-_OWN = ("kubernetes", "store", "http", "logging", "leaderElection", "limits")
+_OWN = ("mode", "kubernetes", "store", "http", "logging", "leaderElection", "limits")
 _LIMITS = ("maxNodes", "maxCpu", "maxMemory", "maxPricePerHour")
 
 

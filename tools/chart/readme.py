@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import yaml
 
 BEGIN, END = "<!-- values: made by `make chart` from values.yaml -->", "<!-- end of values -->"
-WHOLE = ("config", "flavours", "resources", "affinity")
+WHOLE = ("config", "flavours", "resources", "affinity", "podSecurityContext", "securityContext")
 """Mappings that are one value to their reader: what is in them is told elsewhere."""
 
 

@@ -107,7 +107,7 @@ MACHINES = [
     ),
     pytest.param(
         group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x, networks: []}}",
-        f"{GROUP}.cleaning.migration: is for simulated nodes; for machines of openstack write evict, replace, "
+        f"{GROUP}.cleaning.migration: is for simulated nodes; for real ones write evict, replace, "
         "kubelet-checkpoint or command",
         id="checkpoints that nobody restores",
     ),
@@ -194,7 +194,7 @@ MACHINES = [
 NOT_YET = [
     pytest.param(
         GOOD + "provider: {kwok: {}, sandbox: {}}",
-        "htas.yaml:6 provider: names sandbox and kwok; write one, sandbox or kwok or openstack",
+        "htas.yaml:6 provider: names sandbox and kwok; write one, sandbox or kwok or openstack or none",
         id="kwok beside the sandbox",
     ),
     pytest.param(
@@ -204,7 +204,7 @@ NOT_YET = [
     ),
     pytest.param(
         GOOD + "provider: {}",
-        "htas.yaml:6 provider: names no provider; write one, sandbox or kwok or openstack",
+        "htas.yaml:6 provider: names no provider; write one, sandbox or kwok or openstack or none",
         id="no provider chosen",
     ),
 ]

@@ -15,6 +15,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- /* Roles of the whole cluster have names of the whole cluster. */ -}}
 {{- define "htas.clusterName" -}}{{ printf "%s-%s" .Release.Namespace (include "htas.name" .) | trunc 63 | trimSuffix "-" }}{{- end }}
@@ -72,6 +75,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}
 {{- define "htas.config" -}}
 {{- $config := deepCopy (omit .Values.config "logging") }}
+{{- if gt (len (include "htas.providers" . | fromJsonArray)) 0 }}
+{{- $config = set $config "provider" (omit $config.provider "none") }}
+{{- end }}
 {{- if .Values.moves.sshSecret }}
 {{- $keys := dict "identityFile" "/etc/htas-moves/ssh/id" "knownHostsFile" "/etc/htas-moves/ssh/known_hosts" }}
 {{- $config = mergeOverwrite $config (dict "migration" (dict "scp" $keys)) }}
@@ -89,3 +95,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "htas.token" -}}
 {{- if .Values.moves.tokenSecret }}{{ .Values.moves.tokenSecret }}{{ else if .Values.http.createToken }}{{ include "htas.name" . }}-token{{ end }}
 {{- end -}}
+
+{{/* The providers that are named beside none, as JSON. */}}
+{{- define "htas.providers" -}}
+{{- $named := list }}
+{{- range $name, $what := .Values.config.provider }}
+{{- if and (ne $name "none") (not (kindIs "invalid" $what)) }}{{ $named = append $named $name }}{{ end }}
+{{- end }}
+{{- $named | toJson }}
+{{- end }}
