@@ -25,7 +25,7 @@ def adopt(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print which they are.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Take orphans (machines of a removed group or of an old cluster name) into a group."""
+    """Take orphans (machines of a removed group or an old cluster name) into a group."""
     from htas.daemon.audit import note_command
     from htas.daemon.orphans import adopted
     from htas.model.outcomes import OutcomeStatus

@@ -23,7 +23,7 @@ def approve(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """With mode approve: let what disturbs running pods be done, or not."""
+    """With mode approve: list, approve or reject what disrupts running pods."""
     from htas.cli.approve import approvals_view, asked_server
     from htas.cli.tables import show
     from htas.documents.approvals import ApprovalsReport, Verdict, Word

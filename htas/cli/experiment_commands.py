@@ -14,7 +14,7 @@ from htas.experiments.workloads.patterns import Shape
 
 MOST_SEEDS = 10_000
 
-app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
+app = typer.Typer(help="Compare policies in the sandbox.", no_args_is_help=True)
 
 
 @app.command("run")

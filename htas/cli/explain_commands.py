@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
 
     Explain = Callable[[str, ClusterSnapshot, Plan, Policy], list[str]]
 
-app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
+app = typer.Typer(help="Explain why a pod is pending, or a node stays.", no_args_is_help=True)
 
 
 def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:

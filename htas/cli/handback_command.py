@@ -39,7 +39,7 @@ def handback(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Give every machine back, or let go of them, before HTAS is uninstalled; or give orphans back."""
+    """Before an uninstall: drain and delete every machine, or keep them without HTAS."""
     from htas.cli.handback import Wish, handed_back, left_view, span_of
     from htas.daemon.handing_back import Which
 

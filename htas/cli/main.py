@@ -22,6 +22,7 @@ from htas.cli.console import out as stdout
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.forms import Export, Form, SimulationForm
 from htas.cli.handback_command import handback
+from htas.cli.help import arrange
 from htas.cli.options import PLACES, VARIABLE, At, Config, Dump, Steady, Types, configured
 from htas.model.moves import MigrationMethod
 
@@ -30,13 +31,13 @@ from htas.model.moves import MigrationMethod
 
 app = typer.Typer(
     name="htas",
-    help="Packs a Kubernetes cluster, buys the cheapest machines for the rest, gives back what is not worth its price.",
-    epilog=f"The configuration is --config, else ${VARIABLE}, else the first that is there of {', '.join(PLACES)}.",
+    help="A cost-aware node autoscaler and bin-packing scheduler for Kubernetes on OpenStack.",
+    epilog=f"Configuration: --config, else ${VARIABLE}, else the first of {', '.join(PLACES)} that exists.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(explaining.app, name="explain")
-migrate_app = typer.Typer(help="Move what runs, and lose nothing of it.", no_args_is_help=True)
+migrate_app = typer.Typer(help="Migrate a running pod with its progress.", no_args_is_help=True)
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(stores.app, name="store")
 app.add_typer(notices.app, name="notices")
@@ -70,7 +71,7 @@ def plan(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """Print what htas would do, and change nothing."""
+    """Print what HTAS would do now; change nothing."""
     from htas.cli.plan_view import plan_view
     from htas.cli.planning import doubts_of, plan_of, snapshot_of, without_price
     from htas.model.plan import Plan
@@ -115,7 +116,7 @@ def ui(
         Path | None, typer.Option("--token-file", help="Written: a token for commands with --server, while this runs.")
     ] = None,
 ) -> None:
-    """Look at a dump, or at the demo, in a browser; no cluster is needed, and none is contacted."""
+    """Open the dashboard on a dump or on the demo; contact no cluster."""
     from htas.cli import ui as pages
 
     with exit_on_error():
@@ -147,7 +148,7 @@ def optimize(
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print what was found.")] = Form.TABLE,
     at: At = None,
 ) -> None:
-    """Search for a better placement of what runs and waits, and print it; nothing is changed."""
+    """Search for a better placement of running and pending pods, and print it."""
     from htas.cli import optimize as optimum
     from htas.cli.planning import snapshot_of
 
@@ -177,7 +178,7 @@ def migrate_pod(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Even a pod that its owner wishes to stay.")] = False,
 ) -> None:
-    """Move a running pod to another node with its progress, or say why not."""
+    """Migrate a running pod to another node with its progress, or say why not."""
     from htas.cli.migrate import asker_of, failed, line_of
 
     with exit_on_error():
@@ -197,7 +198,7 @@ def check(
         typer.Option("--live", help="Ask cloud and cluster, too: credential, image, flavours, nodes of the edge …"),
     ] = False,
 ) -> None:
-    """Check a configuration and its price file; every mistake is told at once."""
+    """Check a configuration and its price file; report every mistake at once."""
     from htas.cli import reports
     from htas.config.migration_files import unseen_files
 
@@ -231,7 +232,7 @@ def flavours(
     per_gib: Annotated[str | None, typer.Option("--per-gib", help="For --write: a GiB's price an hour.")] = None,
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print them.")] = Form.TABLE,
 ) -> None:
-    """What can be bought: the price file beside the cloud's own flavours, and what is never worth its price."""
+    """List flavours and prices, compared with the cloud's; name those that never pay."""
     from htas.cli.flavours import Question, flavours_json, flavours_view, rows_of, write_price_file
 
     with exit_on_error():
@@ -258,7 +259,7 @@ def simulate(
     types: Types = None,
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
 ) -> None:
-    """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
+    """Calculate what a cluster costs now, packed and consolidated, and why not less."""
     from htas.cli import simulate_document as documents
     from htas.cli.simulate import simulate as simulated
     from htas.cli.simulate_view import simulation_view
@@ -277,7 +278,7 @@ def run(
     config: Config = None,
     for_s: Annotated[float | None, typer.Option("--for", help="End after so many real seconds.")] = None,
 ) -> None:
-    """Run the daemon until it is told to end (SIGTERM or Ctrl-C)."""
+    """Run the daemon until SIGTERM or Ctrl-C."""
     from htas.cli.running import run_daemon  # the scheduler is loaded by this command alone
 
     with exit_on_error():
@@ -301,7 +302,7 @@ def agent(
         "/var/lib/kubelet/checkpoints"
     ),
 ) -> None:
-    """Push checkpoints of this node to a registry, for those who know the token (migration.transfer: registry)."""
+    """Push checkpoints of this node to a registry (migration.transfer: registry)."""
     from htas.adapters.migration.copying.oci_registry import OciRegistry
     from htas.cli.agent import serve
 
@@ -315,7 +316,7 @@ def sandbox(
     socket: Annotated[Path, typer.Option("--socket", help="Where the world listens (a Unix socket).")],
     config: Config = None,
 ) -> None:
-    """Run a sandbox world in a process of its own, for daemons to come and go."""
+    """Run a sandbox (cluster and cloud in memory) in a process of its own."""
     from htas.cli.running import run_world
 
     with exit_on_error():
@@ -331,7 +332,7 @@ def demo(
     hours: Annotated[float, typer.Option("--hours", min=0.1, max=24 * 31, help="How much of the day to play.")] = 24.0,
     seconds: Annotated[float, typer.Option("--seconds", min=0, max=86_400, help="Real time for the day.")] = 60.0,
 ) -> None:
-    """Play a day of mixed work in the sandbox and show what it costs."""
+    """Simulate a day of mixed work in the sandbox and show its cost."""
     from htas.cli.demo import DemoOptions, play
 
     with exit_on_error():
@@ -342,6 +343,7 @@ for command in (records.top, records.cost, records.history, records.replay):
     app.command()(command)
 app.command()(shells.completion)
 app.command()(shells.man)
+arrange(app)
 
 
 def main() -> None:

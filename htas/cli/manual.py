@@ -10,6 +10,14 @@ import typer
 from typer.main import get_command
 
 import htas
+from htas.cli.help import GROUPS
+
+ENVIRONMENT = (
+    ("HTAS_CONFIG", "The configuration, where --config is not given."),
+    ("HTAS_SERVER", "The daemon to ask, where --server is not given."),
+    ("HTAS_TOKEN_FILE", "The token for that daemon, where --token-file is not given."),
+    ("KUBECONFIG", "The cluster, where kubernetes.kubeconfig is not configured."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,10 @@ def man_page(app: typer.Typer) -> str:
         for form, said in (*entry.arguments, *entry.options):
             lines += [".TP", rf"\fB{_roff(form)}\fR", _roff(said) or r"\&"]
     lines += [
+        ".SH EXAMPLES",
+        *(line for title, example, _ in GROUPS for line in (".TP", _roff(example), f"{title}.")),
+        ".SH ENVIRONMENT",
+        *(line for name, said in ENVIRONMENT for line in (".TP", rf"\fB{name}\fR", _roff(said))),
         ".SH FILES",
         _roff(command.epilog or ""),
         ".SH EXIT STATUS",

@@ -24,7 +24,7 @@ def top(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """The cluster now (a sandbox within a daemon: as that last saw it): nodes, what is asked of them, queue, price."""
+    """Show nodes, their requests and prices, and pending pods."""
     from htas.cli import top as present
     from htas.cli.tables import print_lines, show
     from htas.documents.nodes import NodeLine
@@ -60,7 +60,7 @@ def cost(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """What was spent, exactly: on what, or for whom."""
+    """Show what was spent, by flavour, namespace, owner or day."""
     from htas.cli import cost as costs
     from htas.cli.history import note_unshipped
     from htas.cli.tables import print_lines, show
@@ -107,7 +107,7 @@ def history(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """What was done when, why, and what it saved."""
+    """List decisions: when, what, why, and what each saved."""
     from htas.cli import history as past
     from htas.cli.tables import print_lines, show
     from htas.documents.history import CycleLine, EntryLine, entry_lines, known_verb
@@ -140,7 +140,7 @@ def replay(
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
-    """Plan a recorded cycle again, offline, and show what would be different now."""
+    """Plan a recorded cycle again, offline, and show the differences."""
     from htas.cli import history as past
 
     with exit_on_error():

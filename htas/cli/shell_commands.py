@@ -10,14 +10,14 @@ from htas.cli.forms import Shell
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
-    """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
+    """Print the completion script for a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined] # there, but not in its __all__
 
     typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
 
 
 def man() -> None:
-    """Print the manual as a page for man: htas man > ~/.local/share/man/man1/htas.1"""
+    """Print the manual: htas man > ~/.local/share/man/man1/htas.1"""
     from htas.cli.main import app
     from htas.cli.manual import man_page
 

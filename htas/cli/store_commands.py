@@ -10,7 +10,7 @@ import typer
 from htas.cli.console import exit_on_error, say
 from htas.cli.options import Config, configured
 
-app = typer.Typer(help="Make, bring up to date, check, back up and restore the store.", no_args_is_help=True)
+app = typer.Typer(help="Create, migrate, check, back up and restore the store.", no_args_is_help=True)
 
 
 @app.command("init")
