@@ -9,7 +9,9 @@ from htas.cli.console import exit_on_error, labelled
 from htas.cli.console import out as stdout
 from htas.cli.options import Config, configured
 
-app = typer.Typer(help="Test the receivers of notices (limits, failed launches and drains, budget).", no_args_is_help=True)
+app = typer.Typer(
+    help="Test the receivers of notices (limits, failed launches and drains, budget).", no_args_is_help=True
+)
 
 
 @app.command("test")

@@ -17,7 +17,7 @@ from htas.documents.forms import CostBy, Sorted
 def top(
     config: Config = None,
     sort: Annotated[Sorted, typer.Option("--sort", help="By what; most and oldest first.")] = Sorted.NAME,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh each second; keys sort and filter.")] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
     form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
     server: ServerUrl = None,
@@ -40,7 +40,7 @@ def top(
             return
         look = present.asking(asked, sort) if asked is not None else present.looking(configured(config), sort)
         if form is Export.TABLE:
-            present.top(look, watch)
+            present.top(look, watch, sort)
         else:
             found = look()
             print_lines(found.lines if found is not None else (), NodeLine, form)

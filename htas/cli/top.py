@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import zip_longest
 from typing import NamedTuple
 
 import yaml
@@ -14,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from htas.cli import watching
 from htas.cli.bars import bar
 from htas.cli.console import out
 from htas.cli.daemon_client import DaemonClient
@@ -22,18 +25,22 @@ from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
 from htas.documents.nodes import PresentCluster, Reasons, present_of
-from htas.documents.words import ago, counted, length
-from htas.model.money import price_text
+from htas.documents.words import HOURS_A_MONTH, ago, counted, length
+from htas.model.money import NANOS, price_text
 from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
 from htas.yaml_bounds import YamlBoundsError, load
 
+COLUMNS = ("node", "group", "flavour", "zone", "cpu", "memory", "pods", "age", "price/h", "state")
 REFRESH_S = 1.0
 GIB = 2**30
-WITH_PODS, WITH_GROUPS, WITH_BARS = 90, 100, 120
-"""Columns of a terminal from which on pods are counted, the group shown (a node's name has it), and bars drawn."""
+DISPENSABLE: tuple[str | int, ...] = ("state", 4, "pods", "group", "zone", 8)
+"""What a narrow terminal does without, the most useful first: columns, and bars of such a width."""
+GAP = 2
+WIDE = 100
+"""Columns of a terminal from which on `--recorded` says for how long a node is busy."""
 
 
 Look = Callable[[], PresentCluster | None]
@@ -50,7 +57,7 @@ def asking(server: DaemonClient, sort: Sorted) -> Look:
     return partial(server.get, "/top", PresentCluster, sort=sort.value)
 
 
-def top(look: Look, watch: bool) -> None:
+def top(look: Look, watch: bool, sort: Sorted = Sorted.NAME) -> None:
     """Print the present, and with `watch` again each second. A terminal of its own is drawn over, a pipe gets lines."""
     if not watch:
         show(_screen(look))
@@ -59,10 +66,17 @@ def top(look: Look, watch: bool) -> None:
         while True:
             show(_screen(look))
             time.sleep(REFRESH_S)
-    with Live(_screen(look), console=out, auto_refresh=False) as live:
-        while True:
-            time.sleep(REFRESH_S)
-            live.update(_screen(look), refresh=True)
+    if not sys.stdin.isatty():  # no keys to read
+        with Live(_screen(look), console=out, auto_refresh=False) as live:
+            while True:
+                time.sleep(REFRESH_S)
+                live.update(_screen(look), refresh=True)
+    watching.watch(
+        look,
+        lambda seen, has_reasons: screen(seen, out.width, is_terminal=True, has_reasons=has_reasons),
+        sort,
+        REFRESH_S,
+    )
 
 
 def _screen(look: Look) -> RenderableType:
@@ -72,53 +86,76 @@ def _screen(look: Look) -> RenderableType:
     return screen(present, out.width, is_terminal=out.is_terminal)
 
 
-def screen(present: PresentCluster, width: int, *, is_terminal: bool) -> RenderableType:
-    """The head line and the table, as much of it as a terminal of `width` columns holds."""
-    has_groups = not is_terminal or width >= WITH_GROUPS
-    has_pods = not is_terminal or width >= WITH_PODS
-    has_bars = is_terminal and width >= WITH_BARS
-    groups, pods = ["group"] if has_groups else [], ["pods"] if has_pods else []
-    names = ["node", *groups, "flavour", "cpu", "memory", *pods, "age", "price/h", "state"]
-    view = table(*names, right=("cpu", "memory", "pods", "age", "price/h"))
-    for line in present.lines:
-        view.add_row(
-            line.node,
-            *([line.group or "-"] if has_groups else []),
-            line.flavour or "-",
-            _share(line.cpu, has_bars),
-            _share(line.memory, has_bars),
-            *([str(line.pods)] if has_pods else []),
-            length(line.age_s),
-            line.price_per_hour or "-",
-            line.state,
-            style="" if line.state == "ready" else "yellow",
-        )
-    waiting = present.waiting
-    states = [line.state for line in present.lines]
-    odd = "".join(f", {states.count(name)} {name}" for name in ("draining", "not ready") if name in states)
-    count = "1 node" if len(states) == 1 else f"{len(states)} nodes"
-    price = f"{price_text(present.nanos_per_hour)} {present.currency}/h"
-    queue = f"{counted(waiting, 'pod')} pending"
-    head = f"{instant_text(present.now)}  {count}{odd}  {queue}  {price}"
-    heads = [Text(head, style="bold")]
-    if present.upcoming:
+def screen(present: PresentCluster, width: int, *, is_terminal: bool, has_reasons: bool = True) -> RenderableType:
+    """The head lines and the table, as much of it as a terminal of `width` columns holds."""
+    heads = [Text(line, style="bold") for line in _heads(present)]
+    if present.upcoming and has_reasons:
         heads.append(Text(f"next by period: {_due(present.upcoming, present.now)}", style="dim"))
     heads += [Text(line, style="cyan") for line in present.recommended]
     heads += [
         Text(f"{what}: {', '.join(f'{count} {reason}' for reason, count in _most_first(reasons))}", style="dim")
         for what, reasons in (("nodes kept", present.kept), ("pods pending", present.unplaced))
-        if reasons
+        if reasons and has_reasons
     ]
-    if len(present.lines) > 1:
-        cells = {
-            "node": "total",
-            "cpu": _share(present.cpu, has_bars),
-            "memory": _share(present.memory, has_bars),
-            "pods": str(sum(line.pods for line in present.lines)),
-            "price/h": price_text(present.nanos_per_hour),
+    return Group(*heads, _table(present, width, is_terminal))
+
+
+def _heads(present: PresentCluster) -> tuple[str, str]:
+    states = [line.state for line in present.lines]
+    odd = "".join(f", {states.count(name)} {name}" for name in ("draining", "not ready") if name in states)
+    price = f"{price_text(present.nanos_per_hour)} {present.currency}/h"
+    month = f"{present.nanos_per_hour * HOURS_A_MONTH / NANOS:,.2f} a month"
+    queue = f"{counted(present.waiting, 'pod')} pending"
+    return f"{instant_text(present.now)}  {counted(len(states), 'node')}{odd}  {queue}", f"{price}, {month}"
+
+
+def _table(present: PresentCluster, width: int, is_terminal: bool) -> RenderableType:
+    """As many columns as fit, the dispensable ones last; a pipe gets all of them, and no bars."""
+    names, rows = list(COLUMNS), _rows(present, 0)
+    if is_terminal:
+        names = [name for name in COLUMNS if name not in DISPENSABLE]
+        for each in DISPENSABLE:
+            wider = [name for name in COLUMNS if name in names or name == each]
+            drawn = _rows(present, each) if isinstance(each, int) else rows
+            if _width(wider, drawn) <= width:
+                names, rows = wider, drawn
+    view = table(*names, right=("cpu", "memory", "pods", "age", "price/h"))
+    for row, line in zip_longest(rows, present.lines):
+        style = "bold" if line is None else "" if line.state == "ready" else "yellow"
+        view.add_row(*(row.get(name, "") for name in names), style=style)
+    return view
+
+
+def _rows(present: PresentCluster, bars: int) -> list[dict[str, str]]:
+    """The cells of each node, then of the total; `bars` is how wide bars are."""
+    rows = [
+        {
+            "node": line.node,
+            "group": line.group or "-",
+            "flavour": line.flavour or "-",
+            "zone": line.zone or "-",
+            "cpu": _share(line.cpu, bars),
+            "memory": _share(line.memory, bars),
+            "pods": str(line.pods),
+            "age": length(line.age_s),
+            "price/h": line.price_per_hour or "-",
+            "state": line.state,
         }
-        view.add_row(*(cells.get(name, "") for name in names), style="bold")
-    return Group(*heads, view)
+        for line in present.lines
+    ]
+    total = {
+        "node": "total",
+        "cpu": _share(present.cpu, bars),
+        "memory": _share(present.memory, bars),
+        "pods": str(sum(line.pods for line in present.lines)),
+        "price/h": price_text(present.nanos_per_hour),
+    }
+    return [*rows, total] if len(rows) > 1 else rows
+
+
+def _width(names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> int:
+    widths = (max(len(name), *(len(row.get(name, "")) for row in rows)) if rows else len(name) for name in names)
+    return sum(widths) + GAP * (len(names) - 1)
 
 
 def _most_first(reasons: Mapping[str, int]) -> Sequence[tuple[str, int]]:
@@ -131,8 +168,8 @@ def _due(upcoming: Mapping[Stage, float], now: float) -> str:
     return ", ".join(f"{stage} in {length(at - now)}" if at > now else f"{stage} now" for stage, at in times)
 
 
-def _share(share: float, has_bar: bool) -> str:
-    return f"{bar(share, 8)} {share:4.0%}" if has_bar else f"{share:.0%}"
+def _share(share: float, width: int) -> str:
+    return f"{bar(share, width)} {share:4.0%}" if width else f"{share:.0%}"
 
 
 def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
@@ -224,7 +261,7 @@ def recorded_view(loaded: Loaded) -> RenderableType:
         return Text("nothing has been recorded yet: start the daemon with htas run")
     # A sandbox's clock is not the wall's: there the newest row is the present.
     now = max(row.event_time for row in rows) if loaded.sandbox is not None else time.time()
-    is_wide = not out.is_terminal or out.width >= WITH_GROUPS
+    is_wide = not out.is_terminal or out.width >= WIDE
     view = table("node", "flavour", "written", "after", "cores free", "GiB free", *(["busy for"] if is_wide else []))
     for row in rows:
         view.add_row(

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.cli.top import reasons_of, screen, upcoming_of
+from htas.cli.watching import DOWN, PAGE_DOWN, UP, Watching
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.documents.forms import Sorted
@@ -82,22 +83,79 @@ def printed(width: int, *, is_terminal: bool = True) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("width", "columns"),
+    ("width", "columns", "bar"),
     [
-        (80, "node flavour cpu memory age price/h state"),
-        (100, "node group flavour cpu memory pods age price/h state"),
-        (140, "node group flavour cpu memory pods age price/h state"),
+        pytest.param(60, "node flavour cpu memory age price/h", "", id="60 columns"),
+        pytest.param(80, "node flavour cpu memory age price/h state", "", id="80 columns"),
+        pytest.param(100, "node group flavour cpu memory pods age price/h state", "███░  75%", id="100 columns"),
+        pytest.param(
+            140, "node group flavour zone cpu memory pods age price/h state", "██████░░  75%", id="140 columns"
+        ),
     ],
 )
-def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str) -> None:
-    head, names, *rows = printed(width)
-    assert head.endswith("4 nodes, 1 not ready  1 pod pending  0.4315 USD/h")
-    assert names.split() == columns.split()
-    assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME, "total"]
-    assert "26%" in rows[-1]  # 4.1 of 16 cores
-    assert "0.4315" in rows[-1]
-    assert max(map(len, rows)) <= width
-    assert ("█" in "".join(rows)) == (width == 140)
+def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str, bar: str) -> None:
+    lines = printed(width)
+    first = next(i for i, line in enumerate(lines) if line.startswith("node "))
+    names, *rows = lines[first:]
+    assert lines[0].endswith("4 nodes, 1 not ready  1 pod pending")
+    assert lines[1] == "0.4315 USD/h, 315.00 a month"
+    if width >= 80:
+        assert names.split() == columns.split()
+        assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME, "total"]
+        assert bar in rows[0]
+        assert "26%" in rows[-1]  # 4.1 of 16 cores
+        assert "0.4315" in rows[-1]
+        assert max(map(len, rows)) <= width
+
+
+def chosen(*keys: str) -> list[str]:
+    """The nodes that are shown after some keys, on a terminal that has room for three."""
+    choice = Watching(Sorted.NAME)
+    for key in keys:
+        choice = choice.pressed(key, present(Sorted.NAME).lines, 3)
+    return [line.node for line in choice.chosen(present(Sorted.NAME).lines, 3)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        pytest.param("", ["a", "c", "d"], id="no key yet"),
+        pytest.param(["s"], ["a", LONG_NAME, "c"], id="sorted by the next: cpu"),
+        pytest.param([*"sssss"], ["a", "c", "d"], id="sorted by name again"),
+        pytest.param([DOWN], ["c", "d", LONG_NAME], id="down"),
+        pytest.param([DOWN] * 9, ["c", "d", LONG_NAME], id="down beyond the end"),
+        pytest.param([*[DOWN] * 9, UP], ["a", "c", "d"], id="and up again"),
+        pytest.param([DOWN, UP, UP], ["a", "c", "d"], id="up beyond the beginning"),
+        pytest.param([PAGE_DOWN], ["c", "d", LONG_NAME], id="a page down"),
+        pytest.param([*"/M1.", "\r"], ["a", "c"], id="those of a flavour"),
+        pytest.param([*"/not ready"], ["c"], id="those in a state, while it is typed"),
+        pytest.param([*"/ax", "\x7f", "\r", "s"], ["a", LONG_NAME, "c"], id="a letter taken back"),
+        pytest.param([*"/not", "\x1b"], ["a", "c", "d"], id="the filter cleared"),
+        pytest.param([*"/sq", "\r"], [], id="letters of a filter are no commands"),
+    ],
+)
+def test_keys_sort_filter_and_scroll(keys: list[str], names: list[str]) -> None:
+    assert chosen(*keys) == names
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_over"), [(["q"], True), (["\x03"], True), ([*"/q"], False), ([*"/q", "\x03"], True)]
+)
+def test_q_ends_it_unless_it_is_part_of_a_filter(keys: list[str], is_over: bool) -> None:
+    choice = Watching(Sorted.NAME)
+    for key in keys:
+        choice = choice.pressed(key, (), 3)
+    assert choice.is_over is is_over
+
+
+def test_r_hides_the_reasons() -> None:
+    status = "pods: {unplaced: {NoFlavourFits: 2}}\n"
+    seen = present_of(VIEW, NOW, make_policy(), Sorted.NAME, reasons=reasons_of(status))
+    console = Console(width=80, color_system=None, highlight=False)
+    for choice in (Watching(Sorted.NAME), Watching(Sorted.NAME).pressed("r", (), 3)):
+        with console.capture() as captured:
+            console.print(screen(seen, 80, is_terminal=True, has_reasons=choice.has_reasons))
+        assert ("NoFlavourFits" in captured.get()) is choice.has_reasons
 
 
 def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
@@ -108,7 +166,7 @@ def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
     with console.capture() as captured:
         console.print(told)
     assert (
-        captured.get().splitlines()[1].rstrip() == "next by period: autoscaling now, scheduling in 12s, cleaning in 5m"
+        captured.get().splitlines()[2].rstrip() == "next by period: autoscaling now, scheduling in 12s, cleaning in 5m"
     )
 
 
@@ -119,7 +177,7 @@ def test_why_nodes_are_kept_and_pods_are_pending_stands_above_the_table() -> Non
     with console.capture() as captured:
         console.print(told)
     lines = [line.rstrip() for line in captured.get().splitlines()]
-    assert lines[1:3] == ["nodes kept: 3 BlockedByPod, 1 NotUnderutilized", "pods pending: 2 NoFlavourFits"]
+    assert lines[2:4] == ["nodes kept: 3 BlockedByPod, 1 NotUnderutilized", "pods pending: 2 NoFlavourFits"]
 
 
 @pytest.mark.parametrize("status", ["", "kept: 3", "kept: [x]\npods: 1", "kept: {x: y}", "a: &a [*a]"])
