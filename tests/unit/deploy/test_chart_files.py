@@ -210,6 +210,21 @@ def test_the_documentation_has_the_charts_alerts() -> None:
     ]
 
 
+def test_the_runbook_has_a_section_for_every_alert() -> None:
+    """`runbook_url` ends in `#` and the alert's name in small letters, which is the anchor of a heading of that name."""
+    headings = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    assert sorted(each for each in headings if each.startswith("HTAS")) == sorted(each["alert"] for each in ALERTS)
+    rule = (CHART / "templates" / "prometheusrule.yaml").read_text()
+    assert 'printf "%s#%s" $.Values.prometheusRule.runbookUrl (lower .alert)' in rule
+
+
+def test_the_runbook_begins_with_a_table_of_every_alert() -> None:
+    """An on-call finds the section from there, on the first screen."""
+    first = (ROOT / "docs" / "runbook.md").read_text().partition("\n## ")[0]
+    assert len(first.splitlines()) < 30
+    assert [each["alert"] for each in ALERTS if f"`{each['alert']}`" not in first] == []
+
+
 def test_a_first_refusal_is_an_increase() -> None:
     """A series that begins with 1 has none for Prometheus, and the alert would miss it."""
     assert 'htas_config_reloads_total{result="refused"} 0.0' in Metrics().render().decode()
