@@ -310,6 +310,7 @@ def test_a_pod_has_what_is_asked_for(helm: Path) -> None:
 
 def test_alerts_are_of_this_release_alone(helm: Path) -> None:
     wish = {"enabled": True, "labels": {"release": "p"}, "alertLabels": {"team": "t"}, "disabled": ["HTASAbsent"]}
+    wish["runbookUrl"] = "https://x.example/r.html"
     mine = {"alert": "Mine", "expr": "vector(1)"}
     rule = of_kind(rendered(helm, {"prometheusRule": wish | {"additionalRules": [mine]}}), "PrometheusRule")
     assert rule["metadata"]["labels"]["release"] == "p"
@@ -325,6 +326,7 @@ def test_alerts_are_of_this_release_alone(helm: Path) -> None:
         assert stripped == written["expr"]
         assert each["labels"] == {"severity": written["severity"], "team": "t"}
         assert each["annotations"]["description"] == written["description"]
+        assert each["annotations"]["runbook_url"] == f"https://x.example/r.html#{written['alert'].lower()}"
     assert "PrometheusRule" not in kinds(rendered(helm))
 
 

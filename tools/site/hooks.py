@@ -15,6 +15,7 @@ from mkdocs.structure.pages import Page
 from tools.site.api import api_page
 from tools.site.commands import commands_page
 from tools.site.configuration import configuration_page
+from tools.site.metrics import metrics_page
 from tools.site.outside import OUTSIDE, as_on_site, named_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,7 @@ MADE = {
     "reference/configuration.md": configuration_page,
     "reference/commands.md": commands_page,
     "reference/api.md": api_page,
+    "reference/metrics.md": metrics_page,
 }
 """Pages of which no file is kept: they say what the code says."""
 

@@ -61,7 +61,6 @@ PARSED = {
     "htas handback --orphans --config htas.yaml -n htas-system": CLUSTER,
     "htas handback --orphans --cluster OLD --config htas.yaml -n htas-system": CLUSTER,
     "htas sandbox --config my.yaml --socket world.sock": FOREVER,
-    "htas top --config htas.yaml --watch": FOREVER,
     "htas ui --demo": FOREVER,
     "htas ui --demo --recommend": FOREVER,
     "htas ui --demo --approve --port 8081 --token-file ui-token": FOREVER,
@@ -122,6 +121,9 @@ COMMANDS = sorted(
 MENTIONED = sorted(
     {" ".join(found.split()) for page in PAGES for found in re.findall(r"`(htas [a-z][^`]*)`", page.read_text())}
 )
+IN_A_CONTAINER = sorted(
+    {typed(found) for page in PAGES for line in lines(page) for found in re.findall(r"(?<= -- )htas .*", line)}
+)
 OTHERS = sorted(
     {
         line
@@ -172,9 +174,11 @@ def test_commands_run_as_they_are_printed(desk: Path, monkeypatch: pytest.Monkey
     assert said.stdout.strip()
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS, *(text for text in MENTIONED if "…" not in text)}))
+@pytest.mark.parametrize(
+    "command", sorted({*COMMANDS, *IN_A_CONTAINER, *(text for text in MENTIONED if "…" not in text)})
+)
 def test_every_verb_and_option_that_is_printed_exists(command: str) -> None:
-    """Also those within sentences and tables."""
+    """Also those within sentences and tables, and after `kubectl exec … --`."""
     numbered = [{"N": "1"}.get(word, word) for word in shlex.split(command)[1:]]
     try:
         _idle(get_command(app)).main(numbered, prog_name="htas", standalone_mode=False)
@@ -210,5 +214,6 @@ def test_what_other_tools_are_given_is_there(line: str) -> None:
 def test_blocks_are_found() -> None:
     """That the patterns above still find what there is: a page in another style would pass unseen."""
     assert len(COMMANDS) > 40
+    assert len(IN_A_CONTAINER) > 10
     assert {"htas check --config config/kwok.yaml", "htas cost --against peak"} <= {*COMMANDS}
     assert "make demo     # a day of mixed work in about a minute: nodes, queue, purchases, releases, money" in OTHERS

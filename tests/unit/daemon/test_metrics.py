@@ -26,6 +26,7 @@ from htas.profiler import accounts
 from htas.profiler.meter import Meter
 from tests.builders import batch_group, make_node, make_policy
 from tests.stories.play import GIB, Story, job, service
+from tools.site.metrics import metric_rows
 
 RARELY_CLEANED = Cycles(cleaning_s=60.0)
 """A quiet world is looked at no more once it has been cleaned: cycles go on for as long as these tests look."""
@@ -158,9 +159,15 @@ def test_every_metric_is_documented_and_every_documented_one_exists(played: Play
     played.metrics.state.last = replace(played.metrics.last, savings=Savings(0.0, 1.0))  # as one that only recommends
     families = text_string_to_metric_families(played.metrics.render().decode())
     exist = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
-    table_rows = [line for line in (DOCS / "metrics.md").read_text().splitlines() if line.startswith("| `htas_")]
-    documented = {name for line in table_rows for name in re.findall(r"`(htas_\w+)`", line.split("|")[1])}
+    documented = {row.name for row in metric_rows()}
     assert documented == exist
+
+
+def test_pages_name_no_metric_that_does_not_exist() -> None:
+    text = "".join(page.read_text() for page in DOCS.rglob("*.md"))
+    named = set(re.findall(r"\bhtas_[a-z_]+[a-z]\b", text))
+    assert len(named) > 40
+    assert named - {row.name for row in metric_rows()} == set()
 
 
 def test_the_runbook_knows_the_reasons() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from htas.daemon.metrics import Metrics
 from tools.chart.dashboards import DASHBOARDS, chosen, dashboard_text, expressions
 from tools.chart.readme import UndescribedError, values_of, with_values
 from tools.chart.schema import schema_text, values_schema
+from tools.site.metrics import metric_rows
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "deploy" / "helm" / "htas"
@@ -143,9 +145,8 @@ def test_numbers_have_their_bounds_in_the_schema(kind: Any, bounds: dict[str, An
 
 
 def test_alerts_are_on_metrics_that_the_daemon_exports() -> None:
-    """Every metric is in docs/metrics.md, which another test holds against the daemon."""
-    rows = [line for line in (ROOT / "docs" / "metrics.md").read_text().splitlines() if line.startswith("| `htas_")]
-    exported = {name for line in rows for name in re.findall(r"`(htas_\w+)`", line.split("|")[1])}
+    """Every metric is in the reference, which another test holds against a daemon at work."""
+    exported = set(documented())
     for alert in ALERTS:
         named = set(re.findall(r"htas_\w+", alert["expr"]))
         assert named, alert["alert"]
@@ -159,18 +160,10 @@ BUCKETS = re.compile(r"_bucket$")
 GIVEN = {"job", "namespace", "le"}
 
 
+@cache
 def documented() -> dict[str, set[str]]:
-    """Every metric of docs/metrics.md with its labels; another test holds that page against the daemon."""
-    found: dict[str, set[str]] = {}
-    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
-        if line.startswith("| `htas_"):
-            names, labels = line.split("|")[1:3]
-            plain = re.sub(r"\([^)]*\)|:.*?(?=,|$)", "", labels)
-            for name in re.findall(r"`(htas_\w+)`", names):
-                found[name] = {label.strip() for label in plain.split(",") if label.strip()} | set(
-                    re.findall(r"(\w+):", labels)
-                )
-    return found
+    """Every metric of the reference with its labels."""
+    return {row.name: set(row.labels) for row in metric_rows()}
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -199,15 +192,33 @@ def test_dashboards_ask_for_metrics_and_labels_that_the_daemon_exports(query: st
 
 
 def test_the_documentation_has_the_charts_alerts() -> None:
-    text = (ROOT / "docs" / "metrics.md").read_text().partition("## Alerts")[2].partition("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:4]]
-        for line in text.splitlines()
-        if line.startswith("| `HTAS")
+    text = (ROOT / "docs" / "metrics.md").read_text()
+    found = re.findall(r"^\| \[`(HTAS\w+)`\]\(runbook\.md#(\w+)\) \| (\w+) \| (\w*) ?\| (.*) \|$", text, re.MULTILINE)
+    assert found == [
+        (
+            each["alert"],
+            each["alert"].lower(),
+            each["severity"],
+            each.get("for", ""),
+            each["summary"].partition(": {{")[0],
+        )
+        for each in ALERTS
     ]
-    assert [(name, expr.replace("\\|", "|"), wait) for name, expr, wait in rows] == [
-        (f"`{each['alert']}`", f"`{each['expr'].replace('{}', '')}`", each.get("for", "")) for each in ALERTS
-    ]
+
+
+def test_the_runbook_has_a_section_for_every_alert() -> None:
+    """`runbook_url` ends in `#` and the alert's name in small letters, which is the anchor of a heading of that name."""
+    headings = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    assert sorted(each for each in headings if each.startswith("HTAS")) == sorted(each["alert"] for each in ALERTS)
+    rule = (CHART / "templates" / "prometheusrule.yaml").read_text()
+    assert 'printf "%s#%s" $.Values.prometheusRule.runbookUrl (lower .alert)' in rule
+
+
+def test_the_runbook_begins_with_a_table_of_every_alert() -> None:
+    """An on-call finds the section from there, on the first screen."""
+    first = (ROOT / "docs" / "runbook.md").read_text().partition("\n## ")[0]
+    assert len(first.splitlines()) < 30
+    assert [each["alert"] for each in ALERTS if f"`{each['alert']}`" not in first] == []
 
 
 def test_a_first_refusal_is_an_increase() -> None:
