@@ -12,6 +12,8 @@ from tools.sample.cluster import sample
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/simulate.md"
 BEGIN, END = "<!-- printed: begin -->", "<!-- printed: end -->"
+PARTS = 4
+"""What the page shows of the output: the answer, the costs, the machines and the rules, each after an empty line."""
 
 
 def printed() -> str:
@@ -23,7 +25,10 @@ def printed() -> str:
 
 
 def block(output: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in output.splitlines())
+    """The first parts of an output, as a block of code."""
+    lines = [line.rstrip() for line in output.splitlines()]
+    shown = "\n".join(lines).split("\n\n")[:PARTS]
+    return "\n".join(f"    {line}".rstrip() for line in "\n\n".join(shown).splitlines())
 
 
 def documented() -> str:

@@ -48,10 +48,18 @@ def configuration_page() -> str:
     return HEAD + "\n".join(_sections(Configuration, "", "The file"))
 
 
-def price_keys() -> str:
-    """The table in docs/prices.md: every key of the price file by the path to it, in the order of the file."""
-    rows = "\n".join(_flat(CatalogueSetting, ""))
-    return f"| key | default | written as | what it is |\n|---|---|---|---|\n{rows}\n"
+PRICE_FILE_HEAD = """# Price file
+Every key of the price file, with its default. [Prices and bills](../prices.md) has an example with all of them.
+A key that is not known is refused.
+
+| key | default | written as | what it is |
+|---|---|---|---|
+"""
+
+
+def price_file_page() -> str:
+    """docs/reference/price-file.md: every key of the price file by the path to it, in the order of the file."""
+    return PRICE_FILE_HEAD + "\n".join(_flat(CatalogueSetting, "")) + "\n"
 
 
 def _flat(model: type[BaseModel], path: str) -> Iterator[str]:

@@ -14,13 +14,14 @@ from mkdocs.structure.pages import Page
 
 from tools.site.api import api_page
 from tools.site.commands import commands_page
-from tools.site.configuration import configuration_page
+from tools.site.configuration import configuration_page, price_file_page
 from tools.site.metrics import metrics_page
 from tools.site.outside import OUTSIDE, as_on_site, named_files
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE = {
     "reference/configuration.md": configuration_page,
+    "reference/price-file.md": price_file_page,
     "reference/commands.md": commands_page,
     "reference/api.md": api_page,
     "reference/metrics.md": metrics_page,

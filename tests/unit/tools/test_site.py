@@ -25,8 +25,7 @@ from htas.config.catalogue import (
 from htas.config.loader import load_catalogue, load_configuration
 from htas.config.settings import Configuration
 from tests.unit.cli.test_documentation import PAGES
-from tools.site.configuration import configuration_page, price_keys
-from tools.site.keys import with_keys
+from tools.site.configuration import configuration_page, price_file_page
 from tools.site.outside import as_on_site, named_files
 
 ROOT = Path(__file__).parents[3]
@@ -83,13 +82,15 @@ def test_the_reference_names_every_key_with_its_default_as_one_would_write_it() 
 
 
 PRICES = (ROOT / "docs/prices.md").read_text()
+PRICE_FILE = (CatalogueSetting, BillingSetting, FlavourSetting, ZonePriceSetting, ReservedSetting, TaintSetting)
 
 
 def test_the_price_files_keys_are_told_as_the_settings_have_them() -> None:
-    """After a change of the settings: `python -m tools.site.keys`."""
-    assert with_keys(PRICES) == PRICES
-    assert "| `flavours[].retired` | `false` | true, false |" in price_keys()
-    assert "| `billing.granularity` | `1m` | duration |" in price_keys()
+    page = price_file_page()
+    for model in PRICE_FILE:
+        assert [key for key in keys_of(model) if f"{key}`" not in page and f"{key}[]`" not in page] == []
+    assert "| `flavours[].retired` | `false` | true, false |" in page
+    assert "| `billing.granularity` | `1m` | duration |" in page
 
 
 def test_the_price_file_that_is_shown_is_one_and_has_every_key(tmp_path: Path) -> None:
@@ -97,14 +98,7 @@ def test_the_price_file_that_is_shown_is_one_and_has_every_key(tmp_path: Path) -
     (tmp_path / "prices.yaml").write_text(shown)
     catalogue = load_catalogue(tmp_path / "prices.yaml")
     assert [flavour.name for flavour in catalogue.flavours] == ["m1.large", "g2.large", "m2.large", "m0.large"]
-    for model in (
-        CatalogueSetting,
-        BillingSetting,
-        FlavourSetting,
-        ZonePriceSetting,
-        ReservedSetting,
-        TaintSetting,
-    ):
+    for model in PRICE_FILE:
         assert [key for key in keys_of(model) if f"{key}:" not in shown] == []
 
 
