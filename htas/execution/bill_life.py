@@ -1,7 +1,8 @@
 """The life of a bill: it is open exactly as long as the cloud charges for its machine. Pure.
 
 Which end counts: the one that the cloud tells, in its list or its usage; else when it accepted the delete; else when
-HTAS first found the machine missing.
+HTAS first found the machine missing. The last two are by HTAS's clock, and so are provisional. The cloud's instants are
+compared with each other alone: its clock may be behind or ahead.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def of_machine(
     bill = msgspec.structs.replace(bill, instance=machine.id)
     if machine.flavour and machine.flavour != bill.flavour:
         if claim is not None and claim.state not in _WITHOUT_NODE:
-            resized_at = machine.launched_at if bill.started_at + ROUNDED_S < machine.launched_at <= now else now
+            resized_at = machine.launched_at if bill.started_at + ROUNDED_S < machine.launched_at else now
             over = msgspec.structs.replace(bill, ended_at=resized_at, is_provisional=True)
             return [over, opened(machine, claim, catalogue, resized_at, part)]
         bill = opened(machine, claim, catalogue, bill.started_at, bill.part)

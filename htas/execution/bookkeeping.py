@@ -26,8 +26,10 @@ from htas.ports import HTASError
 
 log = structlog.get_logger()
 
-SLACK_S = 300.0
-"""The cloud's clock and ours may differ by so much: usage is asked for from so long before it was asked for last."""
+SLACK_S = 86_400.0
+"""The cloud's clock and ours may differ by so much, as where one shows local time: the window that usage is asked for
+is longer by so much at both ends. A machine outside it would count as one that the cloud has forgotten.
+"""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 600.0
 """Between two questions for usage while the cloud does not answer, or does not confirm every end; doubling."""
 NAMED = 3
@@ -120,7 +122,7 @@ class Bookkeeper:
             )
             self._news = [Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.FAILED, self._lost)]
         else:
-            self._since = now
+            self._since = now - SLACK_S
         self._has_begun = True
 
     def settle(
@@ -214,7 +216,7 @@ class Bookkeeper:
 
         def read() -> Outcome | None:
             try:
-                told = self._ports.provider.usage(since, self._ports.clock.now())
+                told = self._ports.provider.usage(since, self._ports.clock.now() + SLACK_S)
                 self._answer = _Answer(now, plausible(told) if told is not None else None)
             except HTASError as error:
                 self._complain(str(error) or type(error).__name__)

@@ -65,6 +65,13 @@ def listed(launched_s: float | None = 0.0, ended_s: float | None = None, flavour
             [over(OPEN, 100), Bill("c", "any", "large", DEAR, NOW + 100, instance="vm", part=1)],
             id="resized, and the cloud does not say when: now",
         ),
+        pytest.param(
+            OPEN,
+            None,
+            listed(700, flavour="large"),
+            [over(OPEN, 700), Bill("c", "any", "large", DEAR, NOW + 700, instance="vm", part=1)],
+            id="resized, by a clock that is ten minutes ahead: when the cloud says",
+        ),
     ],
 )
 def test_what_a_listed_machine_makes_of_its_bill(
