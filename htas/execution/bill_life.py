@@ -209,13 +209,13 @@ def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
     return None
 
 
-def is_ours_alone(name: str, cluster: str) -> bool:
-    """Whether a claim's name that fits a cluster can be no other cluster's: it can be split in one way only.
+def may_be_of(name: str, clusters: Iterable[str]) -> bool:
+    """Whether a claim's name fits one of some clusters, whatever their groups are called.
 
-    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu.
+    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu. Such a name cannot be split at a
+    hyphen: it is compared with the clusters that there are.
     """
-    prefix = _DIGEST.sub("", name)
-    return prefix.startswith(f"{cluster}-") and prefix.count("-") == 1
+    return any(name.startswith(f"{cluster}-") for cluster in clusters)
 
 
 def by_machine(told: Iterable[Usage]) -> Mapping[str, list[Usage]]:

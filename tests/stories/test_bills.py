@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.claims import ClaimState, Instance, Usage
+from htas.model.claims import ClaimState, Instance, InstanceState, Usage
 from htas.model.flavours import Flavour
 from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup, Policy
@@ -361,26 +361,36 @@ def test_usage_that_repeats_itself_changes_no_bill(is_backwards: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "group", "before_s", "billed", "is_reported"),
+    ("cluster", "group", "other", "before_s", "billed", "is_reported"),
     [
-        pytest.param("prod", "gpu", 60.0, 1, False, id="its name can be ours alone: the store was restored"),
-        pytest.param("prod", "eu-gpu", 60.0, 0, True, id="it may be of cluster prod-eu"),
-        pytest.param("prod-eu", "gpu", 60.0, 0, True, id="it may be of cluster prod"),
-        pytest.param("prod", "gpu", -100.0, 0, False, id="launched since HTAS began, and no order was journalled"),
+        pytest.param("prod", "gpu", None, 60.0, 1, False, id="the store was restored"),
+        pytest.param("prod", "eu-gpu", None, 60.0, 1, False, id="a group with a hyphen"),
+        pytest.param("prod-eu", "gpu", None, 60.0, 1, False, id="a cluster with a hyphen"),
+        pytest.param("prod-eu", "big-gpu", "prod-us", 60.0, 1, False, id="another cluster that it does not fit"),
+        pytest.param("prod", "eu-gpu", "prod-eu", 60.0, 0, True, id="it may be of cluster prod-eu"),
+        pytest.param("prod-eu", "gpu", "prod", 60.0, 0, True, id="it may be of cluster prod"),
+        pytest.param(
+            "prod", "gpu", None, -100.0, 0, False, id="launched since HTAS began, and no order was journalled"
+        ),
     ],
 )
-def test_a_deleted_machine_that_nobody_knew_is_billed_only_where_it_is_provably_ours(
-    cluster: str, group: str, before_s: float, billed: int, is_reported: bool
+def test_a_deleted_machine_that_nobody_knew_is_billed_where_it_can_be_no_other_clusters(
+    cluster: str, group: str, other: str | None, before_s: float, billed: int, is_reported: bool
 ) -> None:
     work = [job("first", runs_s=60.0), job("second", at_s=12 * MINUTE, runs_s=60.0)]
     story = Story(make_policy([NodeGroup(group)], [SMALL], cluster=cluster), *work).play(10 * MINUTE)
     now = story.world.clock.now()
     story.crash()
+    if other is not None:
+        story.world.cloud.add_foreign(
+            Instance("theirs", f"{other}-x-9876543210", "small", InstanceState.ACTIVE, now, None, other, "x", "x")
+        )
     story.world.ledger.rentals.append(
-        Rental("other", f"{cluster}-{group}-0123456789", "small", 1, now - before_s, now - before_s + 10)
+        Rental("lost", f"{cluster}-{group}-0123456789", "small", 1, now - before_s, now - before_s + 10)
     )
     story.play(30 * MINUTE)
-    assert len([bill for bill in story.store.bills() if bill.instance == "other"]) == billed
+    found = [bill.group for bill in story.store.bills() if bill.instance == "lost"]
+    assert found == [group] * billed
     failed = [o for r in story.seen for o in r.outcomes if (o.action, o.status) == (Action.RECONCILE, "failed")]
     assert len(failed) == is_reported, "it is reported once"
     assert bool(story.daemon.bookkeeper.remarks) is is_reported
