@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -24,23 +25,35 @@ _HOURS = {
     "year": Fraction(8760),
 }
 _LY = {"day": "daily"} | {unit: f"{unit}ly" for unit in _HOURS if unit != "day"}
-_NAMES = ("pricePer{unit}", "per{unit}", "costPer{unit}", "price{ly}", "{ly}Price", "{ly}Rate", "{ly}Cost")
-_UNIT_OF = {name.format(unit=unit, ly=ly).lower(): unit for unit, ly in _LY.items() for name in _NAMES}
+_PRICES = ("pricePer{unit}", "per{unit}", "costPer{unit}", "price{ly}", "{ly}Price", "{ly}Rate", "{ly}Cost")
+_FEES = ("feePer{unit}", "{ly}Fee")
+_KEYS = {_PRICES: ("pricePerHour", "perHour"), _FEES: ("feePerHour",)}
+"""What people call a price and a fee by other units, and HTAS's keys by the hour; no section has both of a price's."""
+_MEANT = {
+    name.format(unit=unit, ly=ly).lower(): (unit, keys)
+    for names, keys in _KEYS.items()
+    for name in names
+    for unit, ly in _LY.items()
+}
 
 
-def by_another_unit(name: str, written: Any, key: str) -> str | None:
-    """What to write for a price by the second, day or month under HTAS's `key`; None: the name is of no such price."""
-    unit = _UNIT_OF.get(re.sub("[^a-z]", "", name.lower()))
-    if unit is None:
+def by_another_unit(name: str, written: Any, known: Collection[str]) -> str | None:
+    """What to write for a price by the second, day or month; None: the name is of no such price.
+
+    `known` are the keys of the section that the name stands in.
+    """
+    unit, keys = _MEANT.get(re.sub("[^a-z]", "", name.lower()), ("", ()))
+    key = next((key for key in keys if key in known), None)
+    if key is None:
         return None
     hour = _an_hour(written, _HOURS[unit])
     if unit == "month":
-        most = f"monthlyCap: {_quoted(written)} if a month costs no more than that"
+        cap = f", and monthlyCap: {_quoted(written)} if a month costs no more than that" if keys != _KEYS[_FEES] else ""
         by_hour = f'; by {MONTH_H} hours a month, {shown(written)} is {key}: "{hour}"' if hour else ""
-        return f"HTAS reckons by the hour; write {key}, and {most}{by_hour}"
-    told = f'{key}: "{hour}" for {shown(written)} a {unit}' if hour else f"{key}, the price of an hour"
+        return f"HTAS reckons by the hour; write {key}{cap}{by_hour}"
+    told = f'{key}: "{hour}" for {shown(written)} a {unit}' if hour else key
     billed = f"; that a started {unit} is charged in full is billing.granularity" if _HOURS[unit] < 1 else ""
-    return f"is a price a {unit}, and HTAS reckons by the hour; write {told}{billed}"
+    return f"is by the {unit}, and HTAS reckons by the hour; write {told}{billed}"
 
 
 def _an_hour(written: Any, hours: Fraction) -> str:

@@ -24,8 +24,6 @@ REMOVED = {
     "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
 }
 """Keys of earlier versions, of which it is worth saying what took their place."""
-HOURLY = frozenset({"pricePerHour", "perHour"})
-"""Keys of a price; no section has both."""
 CALLED = {"disk": "ephemeralStorage", "ram": "memory"} | dict.fromkeys(
     ("hourlyPrice", "hourlyRate", "priceHourly", "perHour"), "pricePerHour"
 )
@@ -115,8 +113,7 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, base: S
 
 def elsewhere(name: str, written: Any, section: type[BaseModel] | None) -> str | None:
     """What to write for a key of price lists and of Nova that HTAS says otherwise; None: it is none of these."""
-    hourly = HOURLY & (keys_of(section) if section is not None else set())
-    if hourly and (by_hour := by_another_unit(name, written, min(hourly))) is not None:
+    if (by_hour := by_another_unit(name, written, keys_of(section) if section is not None else ())) is not None:
         return by_hour
     specs = written if name in EXTRA_SPECS and isinstance(written, dict) else {name: written}
     if name not in EXTRA_SPECS and not is_of_nova(name):

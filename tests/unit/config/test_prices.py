@@ -58,7 +58,7 @@ SECONDS, MINUTES = (
 
 
 def a_price(unit: str, written: str, hour: str, key: str = "pricePerHour") -> str:
-    return f"is a price a {unit}, and HTAS reckons by the hour; write {key}: \"{hour}\" for '{written}' a {unit}"
+    return f"is by the {unit}, and HTAS reckons by the hour; write {key}: \"{hour}\" for '{written}' a {unit}"
 
 
 OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernetes, extended: {nvidia.com/gpu: "
@@ -81,12 +81,17 @@ OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernete
                      [f"price_per_second: {a_price('second', '0.0000263889', '0.09500004')}{SECONDS}"], id="in another style"),
         pytest.param('pricePerHour: 1, pricePerMinute: "0.002"', [f"pricePerMinute: {a_price('minute', '0.002', '0.12')}{MINUTES}"],
                      id="a minute's"),
+        pytest.param('pricePerHour: 1, feePerMinute: "0.001"',
+                     [f"feePerMinute: {a_price('minute', '0.001', '0.06', 'feePerHour')}{MINUTES}"], id="a fee's"),
+        pytest.param('pricePerHour: 1, feePerMonth: "6.72"',
+                     ["feePerMonth: HTAS reckons by the hour; write feePerHour; by 672 hours a month, '6.72' is"
+                      ' feePerHour: "0.01"'], id="a month's fee, which has no cap"),
         pytest.param("pricePerHour: 1, dailyRate: 1", [f"dailyRate: {a_price('day', '1', '0.041666667')}"],
                      id="a day's, rounded up"),
         pytest.param("pricePerHour: 1, pricePerYear: 876", [f"pricePerYear: {a_price('year', '876', '0.10')}"], id="a year's"),
         pytest.param("pricePerHour: 1, perSecond: cheap",
-                     ["perSecond: is a price a second, and HTAS reckons by the hour; write pricePerHour, the price of an"
-                      f" hour{SECONDS}"], id="a second's, and no number"),
+                     ["perSecond: is by the second, and HTAS reckons by the hour; write pricePerHour"
+                      f"{SECONDS}"], id="a second's, and no number"),
         pytest.param("prices: [{zone: a, perHour: 1, pricePerMinute: 1}]",
                      [f"prices[0].pricePerMinute: {a_price('minute', '1', '60.00', 'perHour')}{MINUTES}"], id="in one by zone"),
         pytest.param("pricePerHour: 1, hourlyRate: 1", ["hourlyRate: unknown key; did you mean pricePerHour?"],
