@@ -52,9 +52,20 @@ def backup_store(file: Backup, config: Config = None) -> None:
         say(backups.backup(configured(config), file))
 
 
+WithoutLog = Annotated[
+    bool,
+    typer.Option(
+        "--without-log",
+        help="Take a file that a daemon had open although its log (-wal) is lost; what was written last is missing.",
+    ),
+]
+
+
 @app.command("restore")
-def restore_store(file: Backup, config: Config = None) -> None:
+def restore_store(file: Backup, without_log: WithoutLog = False, config: Config = None) -> None:
     """Put a backup in the store's place; end every daemon that uses the store first. What was there is kept aside.
+
+    The backup is checked first: made by htas store backup, or the file of a store that no daemon had open.
 
     The daemon that starts afterwards launches and deletes nothing for what the backup intended. It takes up machines
     that were launched since, and has the bills of those that came and went from the cloud's own usage.
@@ -62,4 +73,4 @@ def restore_store(file: Backup, config: Config = None) -> None:
     from htas.daemon import backups  # it loads the stores, which most commands need not
 
     with exit_on_error():
-        say(backups.restore(configured(config), file))
+        say(backups.restore(configured(config), file, without_log=without_log))

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from htas.config.document import Document, Steps, key_text
+from htas.config.price_units import by_another_unit
 from htas.config.values import shown
 from htas.model.extra_specs import EXAMPLE, devices, is_of_nova
-from htas.model.money import PriceError, parse_price, price_text
 from htas.model.snapshot import Problem
 from htas.ports import MOST_TOLD, GivenError, first_told
 
@@ -24,12 +24,11 @@ REMOVED = {
     "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
 }
 """Keys of earlier versions, of which it is worth saying what took their place."""
-CALLED = {"disk": "ephemeralStorage", "ram": "memory"}
+CALLED = {"disk": "ephemeralStorage", "ram": "memory"} | dict.fromkeys(
+    ("hourlyPrice", "hourlyRate", "priceHourly", "perHour"), "pricePerHour"
+)
 """What others call keys of ours."""
-MONTHLY = frozenset({"pricePerMonth", "perMonth", "monthlyPrice", "monthlyRate", "priceMonthly"})
 EXTRA_SPECS = frozenset({"extraSpecs", "extra_specs", "properties"})
-MONTH_H = 672
-"""Hours of four weeks, by which providers mostly divide a month's rate: whoever stays longer pays no more."""
 LETTER_OR_TWO = 2
 """So short a key begins too many others."""
 MOST_HINTS = MOST_TOLD
@@ -84,7 +83,9 @@ def _as_written(model: type[BaseModel], steps: Steps) -> Steps:
 def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, base: Steps, *, is_hinted: bool) -> str:
     steps, bounds = item["loc"], item.get("ctx", {})
     match item["type"]:
-        case "extra_forbidden" if (foreign := elsewhere(str(steps[-1]), written)) is not None:
+        case "extra_forbidden" if (
+            foreign := elsewhere(str(steps[-1]), written, section_at(model, steps[:-1]))
+        ) is not None:
             return foreign
         case "extra_forbidden":
             return _unknown(str(steps[-1]), section_at(model, steps[:-1]), model, base) if is_hinted else UNKNOWN
@@ -110,13 +111,10 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, base: S
             return f"{str(item['msg'])[0].lower()}{str(item['msg'])[1:]} (found {shown(written)})"
 
 
-def elsewhere(name: str, written: Any) -> str | None:
+def elsewhere(name: str, written: Any, section: type[BaseModel] | None) -> str | None:
     """What to write for a key of price lists and of Nova that HTAS says otherwise; None: it is none of these."""
-    if name in MONTHLY:
-        hour = _an_hour(written)
-        by_hour = f"; by {MONTH_H} hours a month, {shown(written)} is {hour}" if hour else ""
-        most = f"monthlyCap: {_quoted(written)} if a month costs no more than that"
-        return f"HTAS reckons by the hour; write pricePerHour, and {most}{by_hour}"
+    if (by_hour := by_another_unit(name, written, keys_of(section) if section is not None else ())) is not None:
+        return by_hour
     specs = written if name in EXTRA_SPECS and isinstance(written, dict) else {name: written}
     if name not in EXTRA_SPECS and not is_of_nova(name):
         return None
@@ -124,19 +122,6 @@ def elsewhere(name: str, written: Any) -> str | None:
     each = ", ".join(f"{resource}: {count}" for resource, count in found.extended)
     example = f"extended: {{{each}}}" if each else EXAMPLE
     return f"is Nova's word; write the resource that its nodes report to Kubernetes, {example}"
-
-
-def _an_hour(written: Any) -> str:
-    """The price of an hour of 672, rounded up to nine places; empty where no price is written."""
-    try:
-        month = parse_price(str(written))
-    except PriceError:
-        return ""
-    return f'pricePerHour: "{price_text(-(-month // MONTH_H))}"'
-
-
-def _quoted(written: Any) -> str:
-    return f'"{written}"' if isinstance(written, str) else "..."
 
 
 def _bound_text(bound: float, written: Any) -> str:

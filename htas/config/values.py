@@ -31,7 +31,7 @@ from htas.config.names import (
     checked_node_name,
     checked_short_name,
 )
-from htas.model.money import DEAREST, NANOS, PriceError, parse_price
+from htas.model.money import DEAREST, NANOS, PriceError, parse_price, with_point
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.versions import VERSION
 
@@ -45,7 +45,6 @@ _UNITS_S = {
 }
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_DECIMAL_COMMA = re.compile(r"[0-9]{1,12},[0-9]{1,9}")
 _NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -263,8 +262,8 @@ def _nanos(value: Any) -> int:
     text = _text(value, "a price")
     if _NOT_FINITE.fullmatch(text):
         raise ValueError(f'{text!r} is not a finite number; write a price an hour such as "0.1371"')
-    if _DECIMAL_COMMA.fullmatch(text):
-        raise ValueError(f'{text!r} has a comma; write it with a point: "{text.replace(",", ".")}"')
+    if advice := with_point(text):
+        raise ValueError(advice)
     if not _DECIMAL.fullmatch(text) or len(text) > 25:
         raise ValueError(f'{shown(text)} is not a decimal number; write a price an hour such as "0.1371"')
     try:

@@ -30,6 +30,7 @@ from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
 from htas.execution.orphans import orphans
+from htas.execution.our_machines import strangers
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
@@ -336,8 +337,8 @@ class Daemon:
         # The cluster last: it shows most of what the repairs have just changed.
         business, cloud = self._journal.business(), self._look_at_the_cloud()
         view = self._machines.observed(cloud.instances, business.claims)
-        strangers = self._machines.strangers(cloud.instances)
-        claims = tuple(claim for claim in business.claims if claim.instance not in strangers)
+        theirs = strangers(cloud.instances, self.policy.cluster)
+        claims = tuple(claim for claim in business.claims if claim.instance not in theirs)
         catalogue = self.policy.catalogue
         learned = valid(business.learned, catalogue)
         view = msgspec.structs.replace(

@@ -1,7 +1,8 @@
 """The life of a bill: it is open exactly as long as the cloud charges for its machine. Pure.
 
 Which end counts: the one that the cloud tells, in its list or its usage; else when it accepted the delete; else when
-HTAS first found the machine missing.
+HTAS first found the machine missing. The last two are by HTAS's clock, and so are provisional. The cloud's instants are
+compared with each other alone: its clock may be behind or ahead.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def of_machine(
     bill = msgspec.structs.replace(bill, instance=machine.id)
     if machine.flavour and machine.flavour != bill.flavour:
         if claim is not None and claim.state not in _WITHOUT_NODE:
-            resized_at = machine.launched_at if bill.started_at + ROUNDED_S < machine.launched_at <= now else now
+            resized_at = machine.launched_at if bill.started_at + ROUNDED_S < machine.launched_at else now
             over = msgspec.structs.replace(bill, ended_at=resized_at, is_provisional=True)
             return [over, opened(machine, claim, catalogue, resized_at, part)]
         bill = opened(machine, claim, catalogue, bill.started_at, bill.part)
@@ -208,13 +209,13 @@ def group_of(name: str, cluster: str, groups: Iterable[str]) -> str | None:
     return None
 
 
-def is_ours_alone(name: str, cluster: str) -> bool:
-    """Whether a claim's name that fits a cluster can be no other cluster's: it can be split in one way only.
+def may_be_of(name: str, clusters: Iterable[str]) -> bool:
+    """Whether a claim's name fits one of some clusters, whatever their groups are called.
 
-    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu.
+    `prod-eu-gpu` is cluster prod with group eu-gpu, or cluster prod-eu with group gpu. Such a name cannot be split at a
+    hyphen: it is compared with the clusters that there are.
     """
-    prefix = _DIGEST.sub("", name)
-    return prefix.startswith(f"{cluster}-") and prefix.count("-") == 1
+    return any(name.startswith(f"{cluster}-") for cluster in clusters)
 
 
 def by_machine(told: Iterable[Usage]) -> Mapping[str, list[Usage]]:

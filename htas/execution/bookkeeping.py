@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from htas.execution.backoff import NO_PAUSE
-from htas.execution.bill_life import by_machine, confirmed, found_later, group_of, is_ours_alone, of_machine, of_missing
+from htas.execution.bill_life import by_machine, confirmed, found_later, group_of, may_be_of, of_machine, of_missing
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.ports import Ports
 from htas.model.claims import Instance, NodeClaim, Usage
@@ -26,8 +26,10 @@ from htas.ports import HTASError
 
 log = structlog.get_logger()
 
-SLACK_S = 300.0
-"""The cloud's clock and ours may differ by so much: usage is asked for from so long before it was asked for last."""
+SLACK_S = 86_400.0
+"""The cloud's clock and ours may differ by so much, as where one shows local time: the window that usage is asked for
+is longer by so much at both ends. A machine outside it would count as one that the cloud has forgotten.
+"""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 600.0
 """Between two questions for usage while the cloud does not answer, or does not confirm every end; doubling."""
 NAMED = 3
@@ -67,6 +69,8 @@ class Bookkeeper:
         """When claims without a bill were in the journal last: the usage that is read next may have their machines."""
         self._unproven: dict[str, str] = {}
         """Names of deleted machines that may be this cluster's or another's, by machine; not billed."""
+        self._others: set[str] = set()
+        """Other clusters of HTAS whose machines the cloud has listed."""
         self._billed: set[str] = set()
         """Claims that have a bill."""
         self._closed: dict[str, Bill] = {}
@@ -120,7 +124,7 @@ class Bookkeeper:
             )
             self._news = [Outcome(Action.RECONCILE, CLUSTER, OutcomeStatus.FAILED, self._lost)]
         else:
-            self._since = now
+            self._since = now - SLACK_S
         self._has_begun = True
 
     def settle(
@@ -137,6 +141,7 @@ class Bookkeeper:
         """
         now, under_way = self._ports.clock.now(), self._calls.under_way
         elsewhere = {each.id for each in instances if each.ended_at is None}
+        self._others |= {each.cluster for each in instances if each.cluster} - {self.policy.cluster}
         bills = {bill.id: bill for bill in self._ports.store.bills(now) if bill.ended_at is None}
         self._billed |= {bill.claim for bill in bills.values()}
         numbers = self._look_up(ours, bills, after)
@@ -214,7 +219,7 @@ class Bookkeeper:
 
         def read() -> Outcome | None:
             try:
-                told = self._ports.provider.usage(since, self._ports.clock.now())
+                told = self._ports.provider.usage(since, self._ports.clock.now() + SLACK_S)
                 self._answer = _Answer(now, plausible(told) if told is not None else None)
             except HTASError as error:
                 self._complain(str(error) or type(error).__name__)
@@ -278,7 +283,8 @@ class Bookkeeper:
         """The bills of a machine that nobody knew, if it was ours. One that runs is told of by the list.
 
         What was launched since HTAS began is ours only if the journal knew it: an order is journalled before it is
-        made. Of what was launched before, as where an older store was restored, the name alone can tell.
+        made. Of what was launched before, as where an older store was restored, the name alone can tell: it must fit a
+        group of ours, and no other cluster whose machines the cloud has listed.
         """
         name = told[0].name
         groups = [*(group.name for group in self.policy.groups), *dict.fromkeys(bill.group for bill in bills)]
@@ -290,7 +296,7 @@ class Bookkeeper:
         if name not in self._journalled and all(bill.claim != name for bill in bills):
             if min(each.started_at for each in told) >= self._began_at:
                 return []
-            if not is_ours_alone(name, self.policy.cluster):
+            if may_be_of(name, self._others):
                 self._unproven[told[0].instance] = name
                 return []
         number = max((bill.part for bill in bills if bill.claim == name), default=-1) + 1

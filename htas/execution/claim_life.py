@@ -185,6 +185,27 @@ def in_state(claim: NodeClaim, step: ClaimStep, now: float) -> NodeClaim:
     return msgspec.structs.replace(claim, state=step.state, since=now, message=step.message or claim.message)
 
 
+def stepped(claim: NodeClaim, step: ClaimStep, node: Node | None, now: float) -> NodeClaim:
+    """The claim with a step taken, and with what its node shows: its name, and since when it has been Ready."""
+    ready_at, node_ready_at = claim.ready_at, claim.node_ready_at
+    if ready_at is None and step.state is ClaimState.READY:
+        ready_at = now
+    elif ready_at is None and claim.state is ClaimState.READY:  # of a journal that did not note it
+        ready_at = claim.since
+    if node_ready_at is None and node is not None and node.is_ready:
+        node_ready_at = min(now, node.ready_since or now) if claim.is_adopted else now
+    name = node.name if node is not None else None
+    return msgspec.structs.replace(
+        in_state(claim, step, now), node=name, ready_at=ready_at, node_ready_at=node_ready_at
+    )
+
+
+def is_news(claim: NodeClaim, step: ClaimStep, node: Node | None) -> bool:
+    """Whether a claim is in another state, or its node is Ready for the first time."""
+    is_first = claim.is_coming and claim.node_ready_at is None and node is not None and node.is_ready
+    return step.state is not claim.state or (is_first and step.state is ClaimState.REGISTERED)
+
+
 _INSTANTS = ("since", "missing_since", "leaving_since", "ready_at", "node_ready_at")
 """What is counted from. When a claim was made and its machine rented is what its bill says."""
 

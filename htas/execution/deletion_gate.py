@@ -1,6 +1,8 @@
 """The gate before every delete: no machine is deleted while pods run on its node. They leave by a drain first.
 
-It reads the cluster right before the delete. Where the cluster cannot be read, nothing is deleted.
+It reads the cluster right before each delete: a pod that tolerates everything binds to a closed node, also between two
+deletes of one cycle. On a real cluster that is the live view, and no call. Where the cluster cannot be read, nothing is
+deleted.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import msgspec
 from htas.execution.calls import Call, Calls, attempted
 from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
+from htas.execution.our_machines import strangers
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.execution.validation import Validator, pods_to_leave
@@ -77,10 +78,10 @@ class HandingBack:
         left: list[Left] = []
         emptying: list[tuple[NodeClaim, Node]] = []
         validator = Validator(view, self.policy, self.ports.clock.now(), ())
-        strangers = self.machines.strangers(instances)
+        theirs = strangers(instances, self.policy.cluster)
         for claim in self.ports.store.claims():
             node = nodes.pop(claim.id, None)
-            if claim.instance in strangers or not self._is_meant(claim.id):
+            if claim.instance in theirs or not self._is_meant(claim.id):
                 continue
             if self._is_leaving(claim):
                 left.append(Left(node.name if node is not None else claim.id, LEAVING))

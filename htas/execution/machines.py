@@ -6,7 +6,7 @@ alone (`CloudCalls.under_way`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -14,20 +14,31 @@ import msgspec
 
 from htas.execution.backoff import Backoffs
 from htas.execution.bookkeeping import Bookkeeper
-from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
+from htas.execution.claim_life import (
+    ClaimStep,
+    Then,
+    in_state,
+    is_news,
+    next_step,
+    not_ahead,
+    stepped,
+    timed,
+    was_away,
+)
 from htas.execution.claims_seen import too_many_unready
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
-from htas.execution.crash_points import reached
 from htas.execution.deletion_gate import DeletionGate
-from htas.execution.identity import NOBODY, Identity, identify, is_named_for, is_strange
+from htas.execution.identity import NOBODY, Identity, identify, is_named_for
 from htas.execution.initializing import Initializing, ended
 from htas.execution.joined import Joined
-from htas.execution.journal import put_singly, put_together
+from htas.execution.journal import put_together
+from htas.execution.launching import OwnersOf, adopted, launch, no_owners
+from htas.execution.leftover_nodes import close, delete_node
 from htas.execution.machine_orders import Orders
 from htas.execution.node_labels import NodeLabels
 from htas.execution.other_flavours import as_it_is, told, was_not_ordered
+from htas.execution.our_machines import by_claim, ours_of, strangers
 from htas.execution.ports import Ports
-from htas.model.billing import Price
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
@@ -37,13 +48,9 @@ from htas.model.proposals import Launch
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterView
 from htas.planning.namespaces import pins
-from htas.ports import ConflictError, HTASError, NotFoundError
+from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
-
-
-def _no_owners(claim: str) -> tuple[str, ...]:
-    return ()
 
 
 class Machines:
@@ -80,44 +87,9 @@ class Machines:
         self._orders.policy = self.bookkeeper.policy = policy
         self.gate.timeouts = policy.timeouts
 
-    def launch(
-        self, launches: Sequence[Launch], owners_of: Callable[[str], tuple[str, ...]] = _no_owners
-    ) -> list[Outcome]:
-        """Journal the claims, then have the cloud asked for their machines, several at a time.
-
-        `owners_of` tells the marks of the owners that a claim is for.
-        """
-        if not launches:
-            return []
-        wanted = [self._wanted(launch, owners_of(launch.claim)) for launch in launches]
-        store = self._ports.store
-        try:
-            together = put_together(store, wanted)
-        except HTASError as error:
-            what = f"not asked for, since it cannot be journalled: {error}"
-            return [Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, what) for claim in wanted]
-        singly, outcomes = put_singly(store, [claim for claim in wanted if claim.id not in together])
-        reached("launch.journalled")
-        for claim in (*together.values(), *singly):
-            self.cloud.begin(claim.id, partial(self._orders.order, claim))
-        return outcomes
-
-    def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
-        now = self._ports.clock.now()
-        price = self.policy.catalogue.price(launch.flavour, launch.zone)
-        return NodeClaim(
-            id=launch.claim,
-            group=launch.group,
-            flavour=launch.flavour,
-            state=ClaimState.WANTED,
-            created_at=now,
-            since=now,
-            zone=launch.zone,
-            nanos_per_hour=launch.nanos_per_hour,
-            replaces=launch.replaces,
-            cap=price.cap if price is not None else None,
-            launched_for=owners,
-        )
+    def launch(self, launches: Sequence[Launch], owners_of: OwnersOf = no_owners) -> list[Outcome]:
+        """Journal the claims, then have the cloud asked for their machines, several at a time."""
+        return launch(self._ports, self.cloud, self._orders, launches, owners_of) if launches else []
 
     def observed(
         self, instances: Sequence[Instance] | None = None, claims: Sequence[NodeClaim] | None = None
@@ -144,10 +116,6 @@ class Machines:
         self.gate.look(self.identity.nodes, self._known, self._instances)
         return self.identity.applied(view)
 
-    def strangers(self, instances: Iterable[Instance]) -> frozenset[str]:
-        """Machines that bear the name of another cluster of HTAS: nothing is done to them or their claims."""
-        return frozenset(each.id for each in instances if is_strange(each, self.policy.cluster))
-
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers.
 
@@ -157,9 +125,11 @@ class Machines:
             view = self._identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         known = claims = self._claims()
-        mine = self._mine(claims, instances)
+        mine = ours_of(claims, instances, self.policy.cluster)
         self.bookkeeper.begin(mine)
-        ours = self._listed = self._one_for_each_claim(claims, mine, under_way)
+        ours, doubles = by_claim(claims, mine, self.policy.cluster)
+        self._listed = ours
+        self._delete_doubles(doubles, under_way)
         nodes = dict(self.identity.of_claim)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
@@ -180,15 +150,15 @@ class Machines:
             # One that is Ready runs on something, whatever the list says; by its label alone a node is not ours.
             is_gone = is_open and not node.is_ready and is_named_for(node, claim_id)
             if is_gone and self.gate.on_nodes(view, [node]) is None:
-                outcomes.append(self._delete_node(node.name, "its machine is gone"))
+                outcomes.append(delete_node(self._ports.cluster, node.name, "its machine is gone"))
         outcomes += self.bookkeeper.settle(known, self._claims(), mine, instances)
         self._looked_at = self._ports.clock.now()
         return outcomes
 
     def _claims(self) -> dict[str, NodeClaim]:
         """Those in the journal, without the ones whose machines bear the name of another cluster of HTAS."""
-        strangers = self.strangers(self._instances)
-        return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in strangers}
+        theirs = strangers(self._instances, self.policy.cluster)
+        return {claim.id: claim for claim in self._ports.store.claims() if claim.instance not in theirs}
 
     def _as_they_are(
         self, claims: dict[str, NodeClaim], under_way: frozenset[str], ours: Mapping[str, Instance]
@@ -229,11 +199,11 @@ class Machines:
             if instance is None or claim.instance is None or claim.id in under_way:
                 continue
             step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node))
-            if _is_news(claim, step, node) and step.then is Then.NOTHING and step.state in _COMING_UP:
+            if is_news(claim, step, node) and step.then is Then.NOTHING and step.state in _COMING_UP:
                 steps.append((claim, step, node))
         if len(steps) < 2:
             return claims, []
-        written = put_together(self._ports.store, [_stepped(claim, step, node, now) for claim, step, node in steps])
+        written = put_together(self._ports.store, [stepped(claim, step, node, now) for claim, step, node in steps])
         found: list[Outcome] = []
         for before, step, node in steps:
             if before.id in written:
@@ -242,35 +212,10 @@ class Machines:
         # Another writer's words are gone on from one by one, as they are now: our version of them is stale.
         return claims | written if len(written) == len(steps) else self._claims(), found
 
-    def _mine(self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]) -> list[Instance]:
-        """Our machines: as their metadata say, and where these are lost, as the journal knows them by id."""
-        claim_of = {claim.instance: claim.id for claim in claims.values() if claim.instance is not None}
-        return [
-            i if i.claim == claim_of.get(i.id, i.claim) else msgspec.structs.replace(i, claim=claim_of[i.id])
-            for i in instances
-            if (i.cluster == self.policy.cluster and i.claim is not None)
-            or (i.id in claim_of and not is_strange(i, self.policy.cluster))
-        ]
-
-    def _one_for_each_claim(
-        self, claims: Mapping[str, NodeClaim], mine: Sequence[Instance], under_way: frozenset[str]
-    ) -> dict[str, Instance]:
-        """Our machines by claim.
-
-        A second one of a claim (a create repeated while its answer was lost) is deleted by its id, if it is sure that
-        it is ours.
-        """
-        ours: dict[str, Instance] = {}
-        cluster = self.policy.cluster
-        for instance in sorted(
-            mine, key=lambda i: (i.cluster != cluster, not _is_known(i, claims), i.created_at, i.id)
-        ):
-            first = ours.setdefault(instance.claim or "", instance)
-            is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
-            is_sure = instance.cluster == cluster and not is_settled
-            if first is not instance and is_sure and instance.claim not in under_way:
-                self.cloud.begin(instance.id, partial(self._orders.delete_double, instance), LONGEST_DELETE_PAUSE_S)
-        return ours
+    def _delete_doubles(self, doubles: Iterable[Instance], under_way: frozenset[str]) -> None:
+        for each in doubles:
+            if not {each.id, each.claim} & under_way:
+                self.cloud.begin(each.id, partial(self._orders.delete_double, each), LONGEST_DELETE_PAUSE_S)
 
     def put(self, claim: NodeClaim, state: ClaimState, message: str = "") -> NodeClaim:
         """Journal a claim's new state."""
@@ -311,9 +256,9 @@ class Machines:
             ]
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
-        if _is_news(claim, step, node):
+        if is_news(claim, step, node):
             self._time(claim, step, now)
-            before, claim = claim, self._ports.store.put_claim(_stepped(claim, step, node, now))
+            before, claim = claim, self._ports.store.put_claim(stepped(claim, step, node, now))
             found += self._learn_from(before, claim, step, node, initializing)
             if before.state is ClaimState.FAILED and claim.state is ClaimState.READY:
                 kept = OutcomeReason.PODS_RUN
@@ -391,76 +336,19 @@ class Machines:
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
-            outcomes += [self._delete_node(each.name, claim.message) for each in idle]
+            outcomes += [delete_node(self._ports.cluster, each.name, claim.message) for each in idle]
         if node is not None and node not in idle and claim.state is ClaimState.FAILED and not node.is_unschedulable:
-            outcomes += self._close(node.name)
+            outcomes += close(self._ports.cluster, node.name)
         return outcomes
-
-    def _close(self, name: str) -> list[Outcome]:
-        """Close the node of a failed claim, so that no scheduler puts pods there; opened by the drainer if it stays."""
-        try:
-            self._ports.cluster.set_draining(name, True)
-        except NotFoundError:
-            return []
-        except HTASError as error:
-            return [Outcome(Action.CLOSE, name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
-        return [Outcome(Action.CLOSE, name, OutcomeStatus.DONE, "its machine is being deleted")]
-
-    def _delete_node(self, name: str, why: str) -> Outcome:
-        try:
-            self._ports.cluster.delete_node(name)
-        except HTASError as error:
-            return Outcome(Action.DELETE_NODE, name, OutcomeStatus.FAILED, str(error))
-        return Outcome(Action.DELETE_NODE, name, OutcomeStatus.DONE, why)
 
     def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
-        now, claim_id = self._ports.clock.now(), instance.claim or ""
-        price = self.policy.catalogue.price(instance.flavour, instance.zone) or Price(0)
-        claim = NodeClaim(
-            id=claim_id,
-            group=instance.group or "",
-            flavour=instance.flavour,
-            state=instance.state.of_its_claim or ClaimState.REQUESTED,
-            created_at=instance.created_at,
-            since=now,
-            zone=instance.zone,
-            instance=instance.id,
-            nanos_per_hour=price.nanos_per_hour,
-            cap=price.cap,
-            rented_at=instance.launched_at,
-            ready_at=now if now - instance.created_at >= self.policy.timeouts.initialization_s else None,
-            is_adopted=True,
-        )
+        claim = adopted(self.policy, instance, self._ports.clock.now())
         try:
             self._ports.store.put_claim(claim)
         except ConflictError:
-            if any(known.id == claim_id for known in self._ports.store.claims()):
+            if any(known.id == claim.id for known in self._ports.store.claims()):
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
             self.release(msgspec.structs.replace(claim, message="it had been released already"))
             return []
-        return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
-
-
-def _stepped(claim: NodeClaim, step: ClaimStep, node: Node | None, now: float) -> NodeClaim:
-    ready_at, node_ready_at = claim.ready_at, claim.node_ready_at
-    if ready_at is None and step.state is ClaimState.READY:
-        ready_at = now
-    elif ready_at is None and claim.state is ClaimState.READY:  # of a journal that did not note it
-        ready_at = claim.since
-    if node_ready_at is None and node is not None and node.is_ready:
-        node_ready_at = min(now, node.ready_since or now) if claim.is_adopted else now
-    name = node.name if node is not None else None
-    stepped = in_state(claim, step, now)
-    return msgspec.structs.replace(stepped, node=name, ready_at=ready_at, node_ready_at=node_ready_at)
-
-
-def _is_news(claim: NodeClaim, step: ClaimStep, node: Node | None) -> bool:
-    """Whether a claim is in another state, or its node is Ready for the first time."""
-    is_first = claim.is_coming and claim.node_ready_at is None and node is not None and node.is_ready
-    return step.state is not claim.state or (is_first and step.state is ClaimState.REGISTERED)
-
-
-def _is_known(instance: Instance, claims: Mapping[str, NodeClaim]) -> bool:
-    claim = claims.get(instance.claim or "")
-    return claim is not None and claim.instance == instance.id
+        return [Outcome(Action.ADOPT, claim.id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]

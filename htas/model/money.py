@@ -6,6 +6,7 @@ integer of "nano-hours × seconds": adding bills is adding integers, and the div
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 NANOS = 10**9
@@ -22,7 +23,7 @@ def parse_price(text: str) -> int:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise PriceError(f"{text!r} is not a decimal number") from None
+        raise PriceError(with_point(text) or f"{text!r} is not a decimal number") from None
     if not value.is_finite():
         raise PriceError(f"{text!r} is not a finite number")
     if value < 0:
@@ -33,6 +34,29 @@ def parse_price(text: str) -> int:
     if nanos != nanos.to_integral_value():
         raise PriceError(f"{text!r} has more than nine decimal places")
     return int(nanos)
+
+
+_DECIMAL_COMMA = re.compile(r"[0-9]{1,12},[0-9]{1,9}")
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+_BOTH = re.compile(r"[1-9][0-9]{0,2}(\.[0-9]{3})+,[0-9]+")
+
+
+def with_point(text: str) -> str:
+    """What to write for a number with commas; empty where it is none."""
+    thousands, comma = _THOUSANDS.fullmatch(text), _DECIMAL_COMMA.fullmatch(text)
+    plain = text.replace(",", "")
+    if thousands and comma:
+        return (
+            f"{text!r} has a comma; the decimal sign is a point:"
+            f' write "{text.replace(",", ".")}", or "{plain}" if the comma separates thousands'
+        )
+    if comma:
+        return f'{text!r} has a comma; write it with a point: "{text.replace(",", ".")}"'
+    if _BOTH.fullmatch(text):
+        plain = text.replace(".", "").replace(",", ".")
+    elif not thousands:
+        return ""
+    return f'{text!r} separates thousands; write it without, and with a decimal point: "{plain}"'
 
 
 def price_text(nanos_per_hour: int) -> str:

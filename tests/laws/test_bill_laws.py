@@ -17,6 +17,7 @@ from htas.sandbox.cloud import Boot, Chances
 from htas.sandbox.world import World
 from tests.builders import make_flavour, make_policy
 from tests.stories.play import Story, job
+from tests.stories.test_bills import by_another_clock
 
 FLAVOURS = (make_flavour("small", "2", "4Gi", "0.11"), make_flavour("large", "8", "32Gi", "0.88"))
 HOUR = 3600.0
@@ -67,14 +68,32 @@ def test_bills_add_up_to_what_the_cloud_charged(seed: int) -> None:
     assert (story.daemon.bookkeeper.unconfirmed, story.store.claims()) == (0, [])
 
 
-def a_day(seed: int) -> tuple[Story, Billing]:
-    """Twelve jobs in an hour or so, up to twelve faults meanwhile, and time for all of it to end."""
+@settings(max_examples=12, deadline=None, derandomize=True, phases=(Phase.generate,))
+@given(st.integers(0, 10**6), st.sampled_from([-12 * HOUR, -600.0, 600.0]))
+def test_bills_are_what_a_cloud_of_another_clock_charged(seed: int, ahead_s: float) -> None:
+    """Start and end are by its clock, to the millisecond: an instant of ours in either would be off by all of it."""
+    story, _ = a_day(seed, ahead_s)
+    moved = [
+        (machine, flavour, round(start + ahead_s, 3), end and round(end + ahead_s, 3))
+        for machine, flavour, start, end in charged(story)
+    ]
+    assert [(*each[:2], *(at and round(at, 3) for at in each[2:])) for each in billed(story)] == moved
+    assert (story.daemon.bookkeeper.unconfirmed, story.store.claims()) == (0, [])
+
+
+def a_day(seed: int, ahead_s: float = 0.0) -> tuple[Story, Billing]:
+    """Twelve jobs in an hour or so, up to twelve faults meanwhile, and time for all of it to end.
+
+    The cloud's clock is so much ahead of ours.
+    """
     random = Random(seed)
     billing = random.choice((Billing(), Billing(granularity_s=60), Billing(granularity_s=3600)))
     policy = make_policy([NodeGroup("any")], catalogue=Catalogue(FLAVOURS, "USD", billing))
     work = [job(f"job-{i}", i * 400.0, runs_s=random.uniform(60, 2000), cpu_m=1500) for i in range(12)]
     story = Story(policy, *work, chances=Chances(out_of_stock=random.choice((0.0, 0.2))), seed=seed)
     story.world.cloud.charges_from_launch = random.random() < 0.5
+    if ahead_s:
+        by_another_clock(story, ahead_s)
     for _ in range(random.randint(1, 12)):
         story.driver.run_until(story.world.clock.now() + random.uniform(5.0, 900.0))
         random.choice(FAULTS)(story, random)

@@ -25,10 +25,11 @@ HOUR, DAY_S = 3600.0, 86_400.0
 ONE_POD = make_flavour("one", "1", "2Gi", "0.05")
 
 
-def a_cluster(path: Path, replicas: int = 50) -> Story:
+def a_cluster(path: Path, replicas: int = 50, cluster: str = "test", group: str = "any") -> Story:
     """A machine for each of 50 replicas, and jobs that come and go for two days."""
     work = [job(f"job-{i}", i * HOUR, runs_s=25 * 60, cpu_m=900) for i in range(48)]
-    story = Story(make_policy([NodeGroup("any")], [ONE_POD]), service("web", replicas, requests=WHOLE), *work)
+    policy = make_policy([NodeGroup(group)], [ONE_POD], cluster=cluster)
+    story = Story(policy, service("web", replicas, requests=WHOLE), *work)
     story.store.close()
     story.store = SqliteStore(str(path))
     story.crash()
@@ -75,8 +76,10 @@ def test_yesterdays_copy_is_restored_with_fifty_machines_running(tmp_path: Path)
     story.store.close()
 
 
-def test_machines_that_went_since_the_backup_are_billed_to_their_end(tmp_path: Path) -> None:
-    story = a_cluster(tmp_path / "htas.db", replicas=5).play(2 * HOUR + 300)
+@pytest.mark.parametrize(("cluster", "group"), [("test", "any"), ("prod-eu", "big-gpu")])
+def test_machines_that_went_since_the_backup_are_billed_to_their_end(cluster: str, group: str, tmp_path: Path) -> None:
+    """Those that came and went since are known by their names alone, whatever hyphens are in these."""
+    story = a_cluster(tmp_path / "htas.db", 5, cluster, group).play(2 * HOUR + 300)
     copy(tmp_path / "htas.db", backup := tmp_path / "backup.db")
     story.world.cloud.vanish(story.world.cloud.instances()[0].id)
     story.world.cloud.break_down(story.world.cloud.instances()[0].id)
@@ -84,6 +87,7 @@ def test_machines_that_went_since_the_backup_are_billed_to_their_end(tmp_path: P
     restored(story, backup, tmp_path / "later.db")
     story.play(DAY_S + HOUR)
     assert_billed_as_invoiced(story)
+    assert {bill.group for bill in story.store.bills()} == {group}
     story.store.close()
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.claims import ClaimState, Usage
+from htas.model.claims import ClaimState, Instance, InstanceState, Usage
 from htas.model.flavours import Flavour
 from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup, Policy
@@ -209,6 +209,61 @@ def test_a_bill_that_an_older_htas_never_closed_is_closed() -> None:
     assert_billed_as_invoiced(story)
 
 
+# A cloud whose clock is not ours.
+
+
+def by_another_clock(story: Story, ahead_s: float, *, is_list_too: bool = True) -> None:
+    """From now on the cloud tells its instants, and reads those it is asked for, by a clock that is ahead of ours."""
+    cloud = story.world.cloud
+    usage, instances, create = cloud.usage, cloud.instances, cloud.create
+
+    def moved(at: float | None) -> float | None:
+        return None if at is None else at + ahead_s
+
+    def shifted(each: Instance) -> Instance:
+        launched, ended = moved(each.launched_at), moved(each.ended_at)
+        return msgspec.structs.replace(each, created_at=each.created_at + ahead_s, launched_at=launched, ended_at=ended)
+
+    def told(since: float, until: float) -> list[Usage]:
+        found = usage(since - ahead_s, until - ahead_s) or ()
+        return [
+            msgspec.structs.replace(each, started_at=each.started_at + ahead_s, ended_at=moved(each.ended_at))
+            for each in found
+        ]
+
+    cloud.usage = told  # type: ignore[method-assign] # the cloud as it may be, not our code
+    if is_list_too:
+        cloud.instances = lambda: tuple(shifted(each) for each in instances())  # type: ignore[method-assign]
+        cloud.create = lambda *asked: shifted(create(*asked))  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "is_list_too"),
+    [
+        pytest.param(-10 * MINUTE, True, id="ten minutes behind"),
+        pytest.param(-10 * MINUTE, False, id="its usage alone is ten minutes behind"),
+        pytest.param(10 * MINUTE, True, id="ten minutes ahead"),
+        pytest.param(-12 * HOUR, True, id="local time, behind"),
+        pytest.param(14 * HOUR, True, id="local time, ahead"),
+    ],
+)
+@pytest.mark.parametrize("fault", DURING.values(), ids=list(DURING))
+def test_a_bill_is_as_long_as_by_the_clouds_clock_whatever_ours_says(
+    fault: Fault, ahead_s: float, is_list_too: bool
+) -> None:
+    story = Story(policy(), job("only", runs_s=20 * MINUTE), job("later", at_s=2 * HOUR, runs_s=20 * MINUTE))
+    by_another_clock(story, ahead_s, is_list_too=is_list_too)
+    story.play(7 * MINUTE)
+    fault(story)
+    story.play(30 * HOUR)
+    lengths = [[(ended or at) - at for _, at, ended, _ in found] for found in (spans(story), invoiced(story))]
+    assert lengths[0] == lengths[1]
+    if is_list_too:
+        assert [span[1] for span in spans(story)] == [span[1] + ahead_s for span in invoiced(story)]
+    assert not story.store.claims()
+    assert not story.daemon.bookkeeper.unconfirmed
+
+
 # Another flavour than was ordered.
 
 
@@ -306,26 +361,36 @@ def test_usage_that_repeats_itself_changes_no_bill(is_backwards: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "group", "before_s", "billed", "is_reported"),
+    ("cluster", "group", "other", "before_s", "billed", "is_reported"),
     [
-        pytest.param("prod", "gpu", 60.0, 1, False, id="its name can be ours alone: the store was restored"),
-        pytest.param("prod", "eu-gpu", 60.0, 0, True, id="it may be of cluster prod-eu"),
-        pytest.param("prod-eu", "gpu", 60.0, 0, True, id="it may be of cluster prod"),
-        pytest.param("prod", "gpu", -100.0, 0, False, id="launched since HTAS began, and no order was journalled"),
+        pytest.param("prod", "gpu", None, 60.0, 1, False, id="the store was restored"),
+        pytest.param("prod", "eu-gpu", None, 60.0, 1, False, id="a group with a hyphen"),
+        pytest.param("prod-eu", "gpu", None, 60.0, 1, False, id="a cluster with a hyphen"),
+        pytest.param("prod-eu", "big-gpu", "prod-us", 60.0, 1, False, id="another cluster that it does not fit"),
+        pytest.param("prod", "eu-gpu", "prod-eu", 60.0, 0, True, id="it may be of cluster prod-eu"),
+        pytest.param("prod-eu", "gpu", "prod", 60.0, 0, True, id="it may be of cluster prod"),
+        pytest.param(
+            "prod", "gpu", None, -100.0, 0, False, id="launched since HTAS began, and no order was journalled"
+        ),
     ],
 )
-def test_a_deleted_machine_that_nobody_knew_is_billed_only_where_it_is_provably_ours(
-    cluster: str, group: str, before_s: float, billed: int, is_reported: bool
+def test_a_deleted_machine_that_nobody_knew_is_billed_where_it_can_be_no_other_clusters(
+    cluster: str, group: str, other: str | None, before_s: float, billed: int, is_reported: bool
 ) -> None:
     work = [job("first", runs_s=60.0), job("second", at_s=12 * MINUTE, runs_s=60.0)]
     story = Story(make_policy([NodeGroup(group)], [SMALL], cluster=cluster), *work).play(10 * MINUTE)
     now = story.world.clock.now()
     story.crash()
+    if other is not None:
+        story.world.cloud.add_foreign(
+            Instance("theirs", f"{other}-x-9876543210", "small", InstanceState.ACTIVE, now, None, other, "x", "x")
+        )
     story.world.ledger.rentals.append(
-        Rental("other", f"{cluster}-{group}-0123456789", "small", 1, now - before_s, now - before_s + 10)
+        Rental("lost", f"{cluster}-{group}-0123456789", "small", 1, now - before_s, now - before_s + 10)
     )
     story.play(30 * MINUTE)
-    assert len([bill for bill in story.store.bills() if bill.instance == "other"]) == billed
+    found = [bill.group for bill in story.store.bills() if bill.instance == "lost"]
+    assert found == [group] * billed
     failed = [o for r in story.seen for o in r.outcomes if (o.action, o.status) == (Action.RECONCILE, "failed")]
     assert len(failed) == is_reported, "it is reported once"
     assert bool(story.daemon.bookkeeper.remarks) is is_reported

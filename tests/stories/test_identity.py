@@ -195,6 +195,31 @@ def test_nothing_is_deleted_while_the_cluster_cannot_be_read() -> None:
     assert not [each for each in story.world.cloud.instances() if each.state.value == "Deleting"]
 
 
+def test_what_binds_between_two_deletes_of_one_cycle_keeps_the_second_machine() -> None:
+    """Both nodes are closed by then. A pod that tolerates everything binds all the same, as agents do."""
+    story = Story(
+        make_policy([NodeGroup("any", Workload.ANY)]), *(job(f"j{i}", runs_s=300, cpu_m=7000) for i in range(2))
+    )
+    cluster, cloud = story.world.cluster, story.world.cloud
+    agent = make_pod("agent", phase=Phase.RUNNING, started_at=story.world.clock.now())
+    delete, deleted = cloud.delete, list[tuple[float, str]]()
+
+    def deleting(instance_id: str) -> None:
+        deleted.append((story.world.clock.now(), instance_id))
+        delete(instance_id)
+        if len(deleted) == 1:
+            (other,) = (node for node in cluster.observe().nodes if node.machine != instance_id)
+            assert other.is_unschedulable
+            cluster.add_pod(msgspec.structs.replace(agent, node=other.name))
+
+    cloud.delete = deleting  # type: ignore[method-assign] # the world goes on meanwhile
+    story.play(7200)
+    (held,) = told(story, OutcomeReason.PODS_RUN)[:1]
+    assert "pod default/agent runs on its node" in held.message
+    assert (len(deleted), story.world.ledger.killed_by_release) == (1, 0)
+    assert [pod.phase for pod in cluster.observe().pods] == [Phase.RUNNING]
+
+
 def test_a_machine_whose_metadata_are_lost_is_known_by_the_journal() -> None:
     story = busy(1)
     (machine,) = story.world.cloud.instances()

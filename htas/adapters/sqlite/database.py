@@ -27,6 +27,7 @@ class Database:
         `only_reads`: the file must be there and stays as it is. An older schema is read without being migrated.
         """
         self.path = path
+        self._only_reads = only_reads
         self._lock = RLock()
         try:
             self._connection = sqlite3.connect(
@@ -82,6 +83,8 @@ class Database:
 
     def close(self) -> None:
         with self._lock:
+            if not self._only_reads:
+                _leave_one_file(self._connection)
             self._connection.close()
 
     def _is_in_transaction(self) -> bool:
@@ -117,8 +120,22 @@ def _prepare(connection: sqlite3.Connection, path: str) -> int:
     )
     waiting(connection.execute, "PRAGMA journal_mode = WAL")
     if version < present():
-        migrate(connection, path)
+        try:
+            migrate(connection, path)
+        except BaseException:
+            _leave_one_file(connection)
+            raise
     return present()
+
+
+def _leave_one_file(connection: sqlite3.Connection) -> None:
+    """Have all in one file that may be copied as it is, and that says so by its journal mode: `backup.take_in`.
+
+    While other connections have it open, that is left to the last.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

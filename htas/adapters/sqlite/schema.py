@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from htas.ports import PermanentError
 
@@ -62,6 +63,25 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
         return _version(connection, path)
     finally:
         connection.execute("COMMIT")
+
+
+def lacking(connection: sqlite3.Connection, version: int) -> list[str]:
+    """Tables, and columns of others, that a file of a version has and this one lacks."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
+        for steps in MIGRATIONS[:version]:
+            for step in steps:
+                whole.execute(step)
+        wanted, found = _columns(whole), _columns(connection)
+    return sorted({name if name not in found else f"{name}.{column}" for name, column in _flat(wanted) - _flat(found)})
+
+
+def _columns(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {name: [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for (name,) in tables}
+
+
+def _flat(columns: dict[str, list[str]]) -> set[tuple[str, str]]:
+    return {(name, column) for name, them in columns.items() for column in them}
 
 
 def stand_in(connection: sqlite3.Connection, version: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -216,6 +217,147 @@ def test_a_file_that_is_no_whole_backup_replaces_nothing(
     status, _ = copied("restore", config, file)
     assert (status, len(claims_in(path))) == (1, 200)
     assert not list(path.parent.glob("htas.db.*unfinished*"))
+
+
+def beside(file: Path) -> list[str]:
+    return sorted(each.name for each in file.parent.glob(f"{file.name}*"))
+
+
+def copied_plainly(config: Path, file: Path, *suffixes: str) -> Path:
+    """Copy files of a store while a daemon has it open, as `cp` does: c1 is in the file, c2 is in its log alone."""
+    path = store_of(config, "c1")
+    running = SqliteStore(str(path))
+    running.put_claim(NodeClaim("c2", "any", "small", ClaimState.READY, NOW, NOW))
+    for suffix in suffixes:
+        shutil.copyfile(f"{path}{suffix}", f"{file}{suffix}")
+    running.close()
+    return path
+
+
+def test_a_plain_copy_without_its_log_is_refused(config: Path, tmp_path: Path) -> None:
+    """It is whole and of our schema, but lacks what was written last: nothing in it says so but its journal mode."""
+    path = copied_plainly(config, file := tmp_path / "plain.db", "")
+    status, told = copied("restore", config, file)
+    assert (status, claims_in(path)) == (1, ["c1", "c2"])
+    assert f"{file}: may lack what was written last" in told
+    assert "its log plain.db-wal is not beside it" in told
+    assert "add --without-log" in told
+    assert (beside(file), beside(path)) == (["plain.db"], ["htas.db", "htas.db.lock"])
+
+
+def test_a_plain_copy_is_restored_without_its_log_where_somebody_says_so(config: Path, tmp_path: Path) -> None:
+    path = copied_plainly(config, file := tmp_path / "plain.db", "")
+    done = CliRunner().invoke(app, ["store", "restore", str(file), "--without-log", "-c", str(config)])
+    assert (done.exit_code, claims_in(path)) == (0, ["c1"]), done.output
+    [aside] = path.parent.glob("htas.db.replaced-*")
+    assert claims_in(aside) == ["c1", "c2"]
+    assert beside(file) == ["plain.db"]
+
+
+def test_a_plain_copy_with_its_log_is_whole(config: Path, tmp_path: Path) -> None:
+    path = copied_plainly(config, file := tmp_path / "plain.db", "", "-wal")
+    before = file.read_bytes(), Path(f"{file}-wal").read_bytes()
+    path.unlink()
+    status, told = copied("restore", config, file)
+    assert (status, claims_in(path)) == (0, ["c1", "c2"]), told
+    assert (file.read_bytes(), Path(f"{file}-wal").read_bytes()) == before, "a backup stays as it is"
+    assert beside(file) == ["plain.db", "plain.db-wal"]
+
+
+def test_the_file_of_a_store_that_was_closed_is_a_backup(config: Path, tmp_path: Path) -> None:
+    path = store_of(config, "c1")
+    assert beside(path) == ["htas.db"], "a daemon that ends leaves one file"
+    shutil.copyfile(path, file := tmp_path / "plain.db")
+    path.unlink()
+    store_of(config, "c2")
+    assert copied("restore", config, file)[0] == 0
+    assert (claims_in(path), beside(file)) == (["c1"], ["plain.db"])
+
+
+def test_what_replaced_a_store_may_be_taken_back(config: Path, tmp_path: Path) -> None:
+    path = store_of(config, "c1")
+    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    path.unlink()
+    store_of(config, "c2")
+    assert copied("restore", config, file)[0] == 0
+    [aside] = path.parent.glob("htas.db.replaced-*")
+    assert copied("restore", config, aside)[0] == 0
+    assert claims_in(path) == ["c2"]
+
+
+def test_a_log_of_another_file_beside_a_backup_is_not_played_into_it(config: Path, tmp_path: Path) -> None:
+    path = store_of(config, "c1")
+    assert copied("backup", config, file := tmp_path / "backup.db")[0] == 0
+    path.unlink()
+    copied_plainly(config, tmp_path / "other.db", "-wal")
+    (tmp_path / "other.db-wal").rename(tmp_path / "backup.db-wal")
+    assert copied("restore", config, file)[0] == 0
+    assert claims_in(path) == ["c1"]
+
+
+@pytest.mark.parametrize("link", [None, os.link, os.symlink], ids=["itself", "a hard link to it", "a link to it"])
+def test_a_store_is_not_restored_from_itself(
+    link: Callable[[Path, Path], None] | None, config: Path, tmp_path: Path
+) -> None:
+    file = path = store_of(config, "c1")
+    if link is not None:
+        link(path, file := tmp_path / "other.db")
+    before = path.read_bytes()
+    status, told = copied("restore", config, file)
+    assert (status, path.read_bytes()) == (1, before)
+    assert "is the store itself, nothing is changed; name a backup" in told
+    assert not list(path.parent.glob("htas.db.replaced-*"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        pytest.param("DROP TABLE bills", "it lacks bills", id="a table is missing"),
+        pytest.param("ALTER TABLE runs DROP COLUMN body", "it lacks runs.body", id="a column is missing"),
+        pytest.param("DROP TABLE claims", "a database of another program", id="another program's"),
+        pytest.param("UPDATE claims SET body = x'00'", "a stored NodeClaim cannot be read", id="its rows are damaged"),
+        pytest.param("PRAGMA user_version = 99", "written by a newer htas", id="of a newer htas"),
+    ],
+)
+def test_a_database_that_is_no_store_of_this_htas_replaces_nothing(
+    spoil: str, says: str, config: Path, tmp_path: Path
+) -> None:
+    path, file = store_of(config, "c1"), tmp_path / "backup.db"
+    assert copied("backup", config, file)[0] == 0
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(spoil)
+        connection.commit()
+    before = file.read_bytes()
+    status, told = copied("restore", config, file)
+    assert (status, claims_in(path), file.read_bytes()) == (1, ["c1"], before)
+    assert f"error {file}: " in told and says in told
+    assert beside(path) == ["htas.db", "htas.db.lock"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param("missing/b.db", "{file}: create the folder {file.parent}", id="its folder is missing"),
+        pytest.param("", "{file}: is there already", id="a folder"),
+    ],
+)
+def test_a_backup_that_cannot_be_made_names_the_file_that_is_to_be_made(
+    name: str, says: str, config: Path, tmp_path: Path
+) -> None:
+    store_of(config, "c1")
+    file = tmp_path / "backups" / name
+    (tmp_path / "backups").mkdir()
+    status, told = copied("backup", config, file)
+    assert (status, says.format(file=file) in told) == (1, True), told
+
+
+def test_a_backup_is_not_made_beside_the_log_of_another_file(config: Path, tmp_path: Path) -> None:
+    """SQLite would play it into the backup when that is opened."""
+    store_of(config, "c1")
+    (stale := tmp_path / "backup.db-wal").write_bytes(b"")
+    status, told = copied("backup", config, tmp_path / "backup.db")
+    assert (status, f"{stale}: is there already" in told) == (1, True)
+    assert beside(tmp_path / "backup.db") == ["backup.db-wal"]
 
 
 @pytest.mark.parametrize("verb", ["backup", "restore"])

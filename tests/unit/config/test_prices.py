@@ -52,6 +52,15 @@ BY_MONTH = (
     'HTAS reckons by the hour; write pricePerHour, and monthlyCap: "20.00" if a month costs no more than that; by 672'
     " hours a month, '20.00' is pricePerHour: \"0.029761905\""
 )
+SECONDS, MINUTES = (
+    f"; that a started {unit} is charged in full is billing.granularity" for unit in ("second", "minute")
+)
+
+
+def a_price(unit: str, written: str, hour: str, key: str = "pricePerHour") -> str:
+    return f"is by the {unit}, and HTAS reckons by the hour; write {key}: \"{hour}\" for '{written}' a {unit}"
+
+
 OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernetes, extended: {nvidia.com/gpu: "
 
 
@@ -66,6 +75,35 @@ OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernete
         pytest.param('pricePerMonth: "20.00"',
                      ['pricePerHour: missing; write it such as "0.1371", or prices by zone', f"pricePerMonth: {BY_MONTH}"],
                      id="a rate by the month alone"),
+        pytest.param('pricePerHour: 1, pricePerSecond: "0.0001"', [f"pricePerSecond: {a_price('second', '0.0001', '0.36')}{SECONDS}"],
+                     id="a second's"),
+        pytest.param("pricePerHour: 1, price_per_second: 0.0000263889",
+                     [f"price_per_second: {a_price('second', '0.0000263889', '0.09500004')}{SECONDS}"], id="in another style"),
+        pytest.param('pricePerHour: 1, pricePerMinute: "0.002"', [f"pricePerMinute: {a_price('minute', '0.002', '0.12')}{MINUTES}"],
+                     id="a minute's"),
+        pytest.param('pricePerHour: 1, feePerMinute: "0.001"',
+                     [f"feePerMinute: {a_price('minute', '0.001', '0.06', 'feePerHour')}{MINUTES}"], id="a fee's"),
+        pytest.param('pricePerHour: 1, feePerMonth: "6.72"',
+                     ["feePerMonth: HTAS reckons by the hour; write feePerHour; by 672 hours a month, '6.72' is"
+                      ' feePerHour: "0.01"'], id="a month's fee, which has no cap"),
+        pytest.param("pricePerHour: 1, dailyRate: 1", [f"dailyRate: {a_price('day', '1', '0.041666667')}"],
+                     id="a day's, rounded up"),
+        pytest.param("pricePerHour: 1, pricePerYear: 876", [f"pricePerYear: {a_price('year', '876', '0.10')}"], id="a year's"),
+        pytest.param("pricePerHour: 1, perSecond: cheap",
+                     ["perSecond: is by the second, and HTAS reckons by the hour; write pricePerHour"
+                      f"{SECONDS}"], id="a second's, and no number"),
+        pytest.param("prices: [{zone: a, perHour: 1, pricePerMinute: 1}]",
+                     [f"prices[0].pricePerMinute: {a_price('minute', '1', '60.00', 'perHour')}{MINUTES}"], id="in one by zone"),
+        pytest.param("pricePerHour: 1, hourlyRate: 1", ["hourlyRate: unknown key; did you mean pricePerHour?"],
+                     id="an hour's by another name"),
+        pytest.param('pricePerHour: "1,234"',
+                     ["pricePerHour: '1,234' has a comma; the decimal sign is a point: write \"1.234\", or \"1234\" if the"
+                      " comma separates thousands"], id="a comma that may be either"),
+        pytest.param('pricePerHour: "1.234,56"',
+                     ["pricePerHour: '1.234,56' separates thousands; write it without, and with a decimal point: \"1234.56\""],
+                     id="a point and a comma"),
+        pytest.param('pricePerHour: "0,12"', ["pricePerHour: '0,12' has a comma; write it with a point: \"0.12\""],
+                     id="a decimal comma"),
         pytest.param("pods: 10", ['pricePerHour: missing; write it such as "0.1371", or prices by zone'], id="no price"),
         pytest.param("pricePerHour: 1, prices: [{zone: a, perHour: 2}]",
                      ["pricePerHour: there are prices by zone beside it; remove one of both"], id="one price and several"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution.bill_life import confirmed, group_of, is_ours_alone, of_machine, of_missing, price_of
+from htas.execution.bill_life import confirmed, group_of, may_be_of, of_machine, of_missing, price_of
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim, Usage
 from htas.model.flavours import Billing, Catalogue, ZonePrice
 from htas.model.record import Bill
@@ -64,6 +64,13 @@ def listed(launched_s: float | None = 0.0, ended_s: float | None = None, flavour
             listed(0, flavour="large"),
             [over(OPEN, 100), Bill("c", "any", "large", DEAR, NOW + 100, instance="vm", part=1)],
             id="resized, and the cloud does not say when: now",
+        ),
+        pytest.param(
+            OPEN,
+            None,
+            listed(700, flavour="large"),
+            [over(OPEN, 700), Bill("c", "any", "large", DEAR, NOW + 700, instance="vm", part=1)],
+            id="resized, by a clock that is ten minutes ahead: when the cloud says",
         ),
     ],
 )
@@ -157,27 +164,27 @@ def test_what_the_clouds_usage_makes_of_a_machines_bills(
         ("prod-eu-batch-0123456789", None),
         ("prod-batch-012345678", None),
         ("prod-batch-0123456789-x", None),
+        ("prod-eu-gpu-0123456789", "eu-gpu"),
+        ("prod-gpu-0123456789", None),
         ("batch-0123456789", None),
         ("", None),
     ],
 )
 def test_whose_name_it_is(name: str, group: str | None) -> None:
-    assert group_of(name, "prod", ["batch", "services"]) == group
+    assert group_of(name, "prod", ["batch", "services", "eu-gpu"]) == group
 
 
 @pytest.mark.parametrize(
-    ("name", "cluster", "is_alone"),
+    ("name", "others", "may_be"),
     [
-        pytest.param("prod-gpu-0123456789", "prod", True, id="one hyphen joins it"),
-        pytest.param("prod-eu-gpu-0123456789", "prod", False, id="cluster prod-eu, group gpu, as well"),
-        pytest.param("prod-eu-gpu-0123456789", "prod-eu", False, id="cluster prod, group eu-gpu, as well"),
-        pytest.param(f"{'p' * 52}-0123456789", "p" * 60, False, id="cut short: any cluster that begins like it"),
+        pytest.param("prod-eu-gpu-0123456789", (), False, id="no other cluster is known"),
+        pytest.param("prod-eu-gpu-0123456789", ("prod-eu",), True, id="cluster prod-eu, group gpu"),
+        pytest.param("prod-eu-gpu-0123456789", ("prod",), True, id="cluster prod, group eu-gpu"),
+        pytest.param("prod-eu-gpu-0123456789", ("prod-us", "pro", "eu"), False, id="none of which it fits"),
     ],
 )
-def test_a_name_proves_whose_a_machine_is_only_where_it_splits_in_one_way(
-    name: str, cluster: str, is_alone: bool
-) -> None:
-    assert is_ours_alone(name, cluster) is is_alone
+def test_a_name_is_compared_with_the_clusters_that_there_are(name: str, others: tuple[str, ...], may_be: bool) -> None:
+    assert may_be_of(name, others) is may_be
 
 
 ZONED = msgspec.structs.replace(

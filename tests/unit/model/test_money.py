@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from htas.model.money import PriceError, billed_seconds, parse_price, price_text
@@ -20,6 +22,24 @@ def test_prices_are_exact(text: str, nanos: int, shown: str) -> None:
 @pytest.mark.parametrize("text", ["NaN", "inf", "-0.1", "abc", "", "0.0000000001"])
 def test_refuses_what_is_no_price(text: str) -> None:
     with pytest.raises(PriceError):
+        parse_price(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        pytest.param("0,12", 'write it with a point: "0.12"', id="a decimal comma"),
+        pytest.param("1,234", 'write "1.234", or "1234" if the comma separates thousands', id="either"),
+        pytest.param("1,2345", 'write it with a point: "1.2345"', id="no group of three"),
+        pytest.param("0,123", 'write it with a point: "0.123"', id="no thousands begin with 0"),
+        pytest.param("1,234,567", 'with a decimal point: "1234567"', id="thousands"),
+        pytest.param("1,234.56", 'with a decimal point: "1234.56"', id="thousands and a point"),
+        pytest.param("1.234,56", 'with a decimal point: "1234.56"', id="the other way round"),
+        pytest.param("1,,2", "is not a decimal number", id="no number"),
+    ],
+)
+def test_a_comma_in_a_price_is_answered_with_what_to_write(text: str, advice: str) -> None:
+    with pytest.raises(PriceError, match=re.escape(advice)):
         parse_price(text)
 
 

@@ -31,6 +31,21 @@ def test_journal_entries_wait_for_the_disk_and_history_does_not(tmp_path: Path) 
     opened.close()
 
 
+def test_who_closes_it_last_leaves_one_file(tmp_path: Path) -> None:
+    """It says so by its journal mode (1 in place of 2 in its header), which a copy while it is open does not."""
+    path = tmp_path / "htas.db"
+    first, second = SqliteStore(str(path)), SqliteStore(str(path))
+    first.close()
+    assert second.put_claim(claim()).version == 1
+    assert path.read_bytes()[18] == 2
+    second.close()
+    assert path.read_bytes()[18] == 1
+    assert list(tmp_path.iterdir()) == [path]
+    third = SqliteStore(str(path))
+    assert [each.id for each in third.claims()] == [claim().id]
+    third.close()
+
+
 def test_a_transaction_that_ends_in_an_error_leaves_nothing(tmp_path: Path) -> None:
     opened = Database(str(tmp_path / "htas.db"))
     with pytest.raises(ZeroDivisionError), opened.transaction() as connection:

@@ -4,6 +4,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -21,6 +22,11 @@ def sql(path: Path, *statements: str) -> None:
         connection.execute(statement)
     connection.commit()
     connection.close()
+
+
+def content(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [str(connection.execute("PRAGMA user_version").fetchone()), *connection.iterdump()]
 
 
 def damage(path: Path) -> None:
@@ -105,12 +111,13 @@ def test_a_file_of_an_older_version_is_migrated_with_all_it_holds(
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "htas.db"
     SqliteStore(str(path)).close()
-    before = path.read_bytes()
+    before = content(path)
     steps = ("ALTER TABLE bills ADD COLUMN note TEXT", "ALTER TABLE absent ADD COLUMN note TEXT")
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, steps))
     with pytest.raises(PermanentError, match="no such table: absent"):
         SqliteStore(str(path))
-    assert path.read_bytes() == before
+    assert content(path) == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_new_file_that_another_process_is_writing_is_waited_for(

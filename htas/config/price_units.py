@@ -1,0 +1,71 @@
+"""Prices by other units of time than HTAS's hour: what people write, and what they are to write."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from htas.config.values import shown
+from htas.model.money import NANOS, price_text
+
+MONTH_H = 672
+"""Hours of four weeks, by which providers mostly divide a month's rate: whoever stays longer pays no more."""
+MOST_PLACES = 15
+"""Before or after the point of a price that is reckoned anew; one with more is not meant so."""
+_HOURS = {
+    "second": Fraction(1, 3600),
+    "minute": Fraction(1, 60),
+    "day": Fraction(24),
+    "week": Fraction(168),
+    "month": Fraction(MONTH_H),
+    "year": Fraction(8760),
+}
+_LY = {"day": "daily"} | {unit: f"{unit}ly" for unit in _HOURS if unit != "day"}
+_PRICES = ("pricePer{unit}", "per{unit}", "costPer{unit}", "price{ly}", "{ly}Price", "{ly}Rate", "{ly}Cost")
+_FEES = ("feePer{unit}", "{ly}Fee")
+_KEYS = {_PRICES: ("pricePerHour", "perHour"), _FEES: ("feePerHour",)}
+"""What people call a price and a fee by other units, and HTAS's keys by the hour; no section has both of a price's."""
+_MEANT = {
+    name.format(unit=unit, ly=ly).lower(): (unit, keys)
+    for names, keys in _KEYS.items()
+    for name in names
+    for unit, ly in _LY.items()
+}
+
+
+def by_another_unit(name: str, written: Any, known: Collection[str]) -> str | None:
+    """What to write for a price by the second, day or month; None: the name is of no such price.
+
+    `known` are the keys of the section that the name stands in.
+    """
+    unit, keys = _MEANT.get(re.sub("[^a-z]", "", name.lower()), ("", ()))
+    key = next((key for key in keys if key in known), None)
+    if key is None:
+        return None
+    hour = _an_hour(written, _HOURS[unit])
+    if unit == "month":
+        cap = f", and monthlyCap: {_quoted(written)} if a month costs no more than that" if keys != _KEYS[_FEES] else ""
+        by_hour = f'; by {MONTH_H} hours a month, {shown(written)} is {key}: "{hour}"' if hour else ""
+        return f"HTAS reckons by the hour; write {key}{cap}{by_hour}"
+    told = f'{key}: "{hour}" for {shown(written)} a {unit}' if hour else key
+    billed = f"; that a started {unit} is charged in full is billing.granularity" if _HOURS[unit] < 1 else ""
+    return f"is by the {unit}, and HTAS reckons by the hour; write {told}{billed}"
+
+
+def _an_hour(written: Any, hours: Fraction) -> str:
+    """The price of an hour where so many cost what is written, rounded up to nine places; empty where that is none."""
+    try:
+        price = Decimal(str(written))
+    except InvalidOperation:
+        return ""
+    if not price.is_finite() or price < 0 or (price and abs(price.adjusted()) > MOST_PLACES):
+        return ""
+    return price_text(math.ceil(Fraction(price) * NANOS / hours))
+
+
+def _quoted(written: Any) -> str:
+    return f'"{written}"' if isinstance(written, str) else "..."
