@@ -18,6 +18,7 @@ from htas.model.holds import HoldReason
 from htas.model.migrations import Failure, Refusal
 from htas.model.nodes import GROUP_LABEL
 from htas.model.orphans import OrphanReason
+from htas.model.outcomes import Action
 from htas.model.policy import Cycles, NodeGroup
 from htas.model.reasons import Kept, OutcomeReason, Unplaced
 from htas.model.resources import Resources
@@ -161,6 +162,14 @@ def test_every_metric_is_documented_and_every_documented_one_exists(played: Play
     table_rows = [line for line in (DOCS / "metrics.md").read_text().splitlines() if line.startswith("| `htas_")]
     documented = {name for line in table_rows for name in re.findall(r"`(htas_\w+)`", line.split("|")[1])}
     assert documented == exist
+
+
+def test_every_action_is_documented() -> None:
+    (row,) = [
+        line for line in (DOCS / "metrics.md").read_text().splitlines() if line.startswith("| `htas_actions_total`")
+    ]
+    verbs = {verb.strip() for verb in re.sub(r"\([^)]*\)", "", row.split("|")[3]).split(",")}
+    assert verbs == {action.value for action in Action}
 
 
 def test_the_runbook_knows_the_reasons() -> None:
