@@ -164,8 +164,11 @@ async def judged(check: Callable[[], str], wrong_tokens: WrongTokens, source: st
 
     Raises RequestRefusedError.
     """
-    judge = partial(run_in_threadpool, check)
-    return await (judge() if source is None else wrong_tokens.judge(source, judge))
+
+    async def in_thread() -> str:
+        return await run_in_threadpool(check)
+
+    return await (in_thread() if source is None else wrong_tokens.judge(source, in_thread))
 
 
 def source_of(scope: Scope) -> str:
