@@ -125,7 +125,7 @@ def _refusal(status: int, said: str, url: str) -> Exception:
         return InputError(said)
     if status in (401, 403):
         return PermanentError(f"{url}: {said}; name a token with --token-file")
-    if status == 503:
+    if status in (429, 503):
         return TransientError(f"{url}: {said}")
     return PermanentError(f"{url}: answered {status}: {said[:200]}")
 

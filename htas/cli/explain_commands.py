@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from htas.cli.console import exit_on_error, say
+from htas.cli.console import exit_on_error, say, warn
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.options import At, Config, Dump, Steady, Types, configured
 
 if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
+    from htas.config.loader import Loaded
     from htas.model.plan import Plan
     from htas.model.policy import Policy
     from htas.model.snapshot import ClusterSnapshot
@@ -36,6 +37,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
         ca: Authority = None,
     ) -> None:
         from htas.cli.planning import plan_of, policy_for, snapshot_and_ended
+        from htas.documents.explain import NotThereError
         from htas.documents.history import Explained
 
         with exit_on_error():
@@ -46,7 +48,12 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
                 loaded = configured(config)
                 snapshot, ended = snapshot_and_ended(loaded, dump, at, steady, types or ())
                 lines = _of_ended(name, kind, ended, snapshot)
-                lines = lines or explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
+                try:
+                    lines = lines or explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
+                except NotThereError:
+                    lines = _past(kind, name, loaded) if dump is None else []
+                    if not lines:
+                        raise
         say("\n".join(lines))
 
     app.command(kind, help=what)(command)
@@ -58,6 +65,23 @@ def _of_ended(name: str, kind: str, ended: Mapping[str, str], snapshot: ClusterS
         return []
     named = [key for key in ended if name in (key, key.partition("/")[2])]
     return [f"{key}: has ended ({ended[key]}): it asks for nothing, and holds no node" for key in named]
+
+
+def _past(kind: str, name: str, loaded: Loaded) -> list[str]:
+    """What was decided about what is not there any more, as far as the store can be read here."""
+    from htas.daemon.stores import has_store, reading_store
+    from htas.ports import HTASError
+    from htas.web.chronicle import Chronicle, past_of
+    from htas.web.reports.decisions import REMEMBERED
+
+    chronicle = Chronicle()
+    try:
+        if has_store(loaded):
+            with reading_store(loaded) as store:
+                chronicle.remember(store.cycles(limit=REMEMBERED))
+    except HTASError as error:
+        warn(f"the past cannot be read: {error}")
+    return past_of(kind, name, chronicle.decisions())
 
 
 def _of_pod() -> Explain:

@@ -8,7 +8,6 @@ token once and has a cookie from then on (`sessions.py`); the pages themselves a
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -141,21 +140,21 @@ class Guarded:
                     refuse_a_page(headers)
                     refuse_a_form(headers)
                 if scope["path"] != SESSION:
-                    scope[WHO] = await self._checked(scope, self._shown(headers))
+                    scope[WHO] = await self._checked(scope, headers)
             except RequestRefusedError as refused:
                 return await refused.response()(scope, receive, send)
         return await self._app(scope, receive, send)
 
-    async def _checked(self, scope: Scope, shown: str) -> str:
-        """Who asks. Raises RequestRefusedError."""
-        check = partial(self._gate.check, shown, scope["method"], scope["path"])
+    async def _checked(self, scope: Scope, headers: Headers) -> str:
+        """Who asks. Raises RequestRefusedError. A browser's session is no guess: its token was right once."""
+        shown = headers.get("authorization", "")
+        check = partial(self._gate.check, shown or self._of_session(headers), scope["method"], scope["path"])
         return await judged(check, self._wrong_tokens, source_of(scope) if shown else None)
 
-    def _shown(self, headers: Headers) -> str:
-        """The Authorization header, or what the browser's session began with."""
-        shown = headers.get("authorization", "")
-        if shown or self._sessions is None:
-            return shown
+    def _of_session(self, headers: Headers) -> str:
+        """What the browser's session began with; empty: it has none."""
+        if self._sessions is None:
+            return ""
         name = cookie_name(headers.get("host", ""))
         return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(name, ""))
 
@@ -165,19 +164,11 @@ async def judged(check: Callable[[], str], wrong_tokens: WrongTokens, source: st
 
     Raises RequestRefusedError.
     """
-    if source is None:
+
+    async def in_thread() -> str:
         return await run_in_threadpool(check)
-    pause_s = wrong_tokens.pause_s(source)
-    if pause_s:
-        await asyncio.sleep(pause_s)
-    try:
-        who = await run_in_threadpool(check)
-    except RequestRefusedError as refused:
-        if refused.status == 401:
-            wrong_tokens.wrong(source)
-        raise
-    wrong_tokens.right(source)
-    return who
+
+    return await (in_thread() if source is None else wrong_tokens.judge(source, in_thread))
 
 
 def source_of(scope: Scope) -> str:

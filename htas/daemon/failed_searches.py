@@ -7,7 +7,7 @@ import structlog
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.reasons import OutcomeReason
-from htas.model.search_failures import SearchFailure
+from htas.model.search_failures import OptionalSearch
 
 log = structlog.get_logger()
 
@@ -16,13 +16,13 @@ class FailedSearches:
     """Remembers which defects are known, so that a search that fails in every cycle does not fill log and history."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[str, str, str]] = set()
+        self._known: set[tuple[OptionalSearch, str, str]] = set()
 
     def note(self, plan: Plan) -> list[Outcome]:
         """Log the failures that are new; returns them as outcomes."""
-        new = [failure for failure in plan.failures if _defect(failure) not in self._known]
+        new = [failure for failure in plan.failures if failure.defect not in self._known]
         for failure in new:
-            self._known.add(_defect(failure))
+            self._known.add(failure.defect)
             log.error(
                 "a search failed, plans are made without it; htas_search_failures_total counts, this is logged once",
                 search=failure.search.value,
@@ -31,8 +31,3 @@ class FailedSearches:
             )
         reason = OutcomeReason.SEARCH_FAILED
         return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.FAILED, each.message, reason) for each in new]
-
-
-def _defect(failure: SearchFailure) -> tuple[str, str, str]:
-    """The search, the kind of error and the line that raised it: an error's words may differ in every cycle."""
-    return failure.search.value, failure.error.partition(":")[0], failure.where[-1] if failure.where else ""

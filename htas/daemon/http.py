@@ -66,9 +66,9 @@ class HttpServer:
             probes = Listener(health_address, Starlette(routes=routes), "health", key="http.healthListen")
             self._listeners.append(probes)
             self.health_port = probes.port
-        sessions, self.wrong_tokens = Sessions(), WrongTokens(desks.metrics.wrong_token)
-        answering = application(desks, gate, sessions, self.wrong_tokens)
-        guarded = Guarded(answering, gate, sessions, audit, hosts, self.wrong_tokens)
+        sessions, wrong_tokens = Sessions(), WrongTokens(desks.metrics.wrong_token)
+        answering = application(desks, gate, sessions, wrong_tokens)
+        guarded = Guarded(answering, gate, sessions, audit, hosts, wrong_tokens)
         main = Listener(address, guarded, "http", certificate)
         self._listeners.append(main)
         self.port = main.port

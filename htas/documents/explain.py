@@ -28,11 +28,15 @@ from htas.planning.what_if.pinning import PINNED, Pins, told
 from htas.ports import GivenError
 
 
+class NotThereError(GivenError):
+    """The cluster has nothing of this name now; there may be a past of it."""
+
+
 def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[str]:
     """Lines about a pod, named `namespace/name` or, where it is the only one, `name`."""
     pods = [pod for pod in snapshot.cluster.pods if name in (pod.key, pod.name)]
     if not pods:
-        raise GivenError(f"pod {name}: there is none (it may have ended){_near_pods(name, snapshot.cluster.pods)}")
+        raise NotThereError(f"pod {name}: there is none (it may have ended){_near_pods(name, snapshot.cluster.pods)}")
     if len(pods) > 1:
         raise GivenError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
     pod = pods[0]
@@ -190,7 +194,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     """Lines about a node."""
     node = next((node for node in snapshot.cluster.nodes if node.name == name), None)
     if node is None:
-        raise GivenError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
+        raise NotThereError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
     pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
     group = policy.group(node.group)
     flavour, pods_told, price = node.flavour or "unknown flavour", counted(len(pods), "pod"), policy.price_of(node)

@@ -42,5 +42,10 @@ class SearchFailure(msgspec.Struct, frozen=True):
     where: tuple[str, ...] = ()
 
     @property
+    def defect(self) -> tuple[OptionalSearch, str, str]:
+        """The search, the kind of error and the line that raised it: an error's words may differ each time."""
+        return self.search, self.error.partition(":")[0], self.where[-1] if self.where else ""
+
+    @property
     def message(self) -> str:
         return f"{self.search} failed, the plan does without it: {self.error}"

@@ -174,6 +174,7 @@ def _promised(context: PlanContext, bought: Collection[int], placements: Placeme
     """Pods of services that have room on a machine to come, and its claim, which a row to come bears as its name."""
     simulated, names = context.simulated, context.simulated.sim.table.nodes
     coming = [row for row in placements if row in bought or names[row].name in simulated.coming]
+    coming = [row for row in coming if names[row].name not in simulated.starting]
     return {pod.key: names[row].name for row in coming for pod in placements[row] if pod.kind is WorkKind.SERVICE}
 
 
@@ -241,27 +242,31 @@ def _given(
     return given
 
 
-def _registered(context: PlanContext) -> dict[str, tuple[NodeClaim, Node]]:
-    """Claims whose node is Ready and not initialized yet, with that node."""
+def _registered(context: PlanContext) -> dict[str, tuple[Node, tuple[str, ...]]]:
+    """Ready nodes behind rows that are coming, as they are now, and what each lacks, by row."""
+    policy, learned = context.policy, context.snapshot.learned
     claims = {claim.id: claim for claim in context.snapshot.claims if claim.is_coming}
     nodes = context.snapshot.cluster.nodes if claims else ()
-    return {node.claim: (claims[node.claim], node) for node in nodes if node.is_ready and node.claim in claims}
+    found = {name: (late.node, late.awaited) for name, late in context.simulated.starting.items()}
+    for node in nodes:
+        if node.is_ready and node.claim in claims:
+            found[node.claim] = node, still_awaited(claims[node.claim], node, policy, learned)
+    return found
 
 
 def _on_machine_coming(
     context: PlanContext,
     row: int,
     pods: Sequence[Pod],
-    registered: tuple[NodeClaim, Node] | None,
+    registered: tuple[Node, tuple[str, ...]] | None,
     placed_at_first: Collection[str],
     costs: DeletionCosts,
 ) -> list[Bind | Hold]:
     """Pods wait for their machine, but for those that its registered node can run as it is."""
     promised = context.simulated.sim.table.nodes[row]
-    awaited = still_awaited(*registered, context.policy, context.snapshot.learned) if registered is not None else ()
-    if registered is None or not awaited:
+    node, awaited = registered if registered is not None else (promised, ())
+    if not awaited:
         return [hold(pod.key, promised.name, HoldReason.MACHINE_COMING) for pod in pods]
-    _, node = registered
     running = context.simulated.running.get(row, ())
     now = Registered(node, promised, sum((pod.requests for pod in running), NOTHING))
     why = f"its machine is {in_words(awaited)}"

@@ -13,8 +13,9 @@ import msgspec
 
 from htas.documents.recommendation import CoursePoint
 from htas.model.money import NANOS
-from htas.model.outcomes import Action, Outcome
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import NodeRemoval, Plan
+from htas.model.plan_document import instant_text
 from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
 from htas.model.savings import Savings
@@ -160,6 +161,33 @@ class Chronicle:
             elif outcome.action is Action.RELEASE:
                 decision = msgspec.structs.replace(decision, claim=outcome.subject)
             yield decision
+
+
+MOST_PAST = 20
+"""So many of the newest decisions are told of a name."""
+
+
+def past_of(kind: str, name: str, decisions: Iterable[Decision]) -> list[str]:
+    """What was decided about a node or a pod that is not there any more, oldest first; nothing: nothing is on record.
+
+    A node's machine has the name of its claim in what was launched and deleted. A pod may be named without namespace.
+    """
+    decided = list(decisions)
+    if kind == "node":
+        names = {name, *(each.claim for each in decided if each.subject == name and each.claim)}
+        about = [each for each in decided if each.subject in names]
+    else:
+        pods = (each for each in decided if "/" in each.subject)
+        about = [each for each in pods if name in (each.subject, each.subject.partition("/")[2])]
+    if not about:
+        return []
+    return [f"{kind} {name}: there is none now; what was decided about it:", *map(_told, about[-MOST_PAST:])]
+
+
+def _told(each: Decision) -> str:
+    subject = f" {each.subject}" if "/" in each.subject else ""
+    status = "" if OutcomeStatus(each.status).is_well else f" ({each.status})"
+    return f"{instant_text(each.at)} {each.kind}{subject}{status}: {each.why}".removesuffix(": ")
 
 
 def _point(snapshot: ClusterSnapshot, plan: Plan) -> Point:

@@ -17,7 +17,7 @@ from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_r
 from htas.documents.asking import said_in
 from htas.documents.books import books_of
 from htas.documents.costs import CostReport, cost_report
-from htas.documents.explain import explain_node, explain_pod
+from htas.documents.explain import NotThereError, explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
 from htas.documents.nodes import PresentCluster, Reasons, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
@@ -32,9 +32,9 @@ from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
 from htas.web import queries
-from htas.web.chronicle import KINDS
+from htas.web.chronicle import KINDS, past_of
 from htas.web.reports.cluster import ClusterReport, cluster_report
-from htas.web.reports.decisions import DecisionPage, decision_page
+from htas.web.reports.decisions import DecisionPage, decision_page, remember
 from htas.web.reports.money import Against, MoneyReport, against, money_report
 from htas.web.reports.nodes import (
     NodeDetail,
@@ -133,10 +133,20 @@ def _plan(_: Seat, picture: Picture, asked: ApiRequest) -> Any:
     return picture.plan if is_record else plan_document(picture.plan)
 
 
-def _explained(by: Explain) -> Answer:
-    def answer(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
+def _explained(kind: str, by: Explain) -> Answer:
+    """Of what is not there any more what was decided about it."""
+
+    def answer(seat: Seat, picture: Picture, asked: ApiRequest) -> Explained:
+        name = asked.query.name
         with _missing():
-            return Explained(by(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+            try:
+                return Explained(by(name, picture.snapshot, picture.plan, picture.policy))
+            except NotThereError:
+                remember(seat)
+                past = past_of(kind, name, seat.chronicle.decisions())
+                if not past:
+                    raise
+                return Explained(past)
 
     return answer
 
@@ -226,8 +236,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/pods", "Pods, a page at a time; waiting=true: those without a node", _pods, PodPage, queries.OfPods),
     Endpoint("/pods/{namespace}/{name}", "A pod, and of one that waits the flavours that refused it", _pod, PodDetail),
     Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
-    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explained(explain_pod), Explained, queries.OfExplain),
-    Endpoint("/explain/node", "Why a node stays or goes", _explained(explain_node), Explained, queries.OfExplain),
+    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explained("pod", explain_pod), Explained, queries.OfExplain),
+    Endpoint("/explain/node", "Why a node stays or goes", _explained("node", explain_node), Explained, queries.OfExplain),
     Endpoint("/history", "What was done and why, the newest entries (limit) of the newest cycles on record (cycles)", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),

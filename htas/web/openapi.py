@@ -72,7 +72,7 @@ def _events() -> dict[str, Any]:
         "operationId": "get_events",
         "responses": {
             "200": {"description": "A stream.", "content": {"text/event-stream": {}}},
-            **{status: _REFUSALS[status] for status in ("401", "403", "405", "503")},
+            **{status: _REFUSALS[status] for status in ("401", "403", "405", "429", "503")},
         },
     }
 
@@ -88,6 +88,7 @@ _REFUSALS = {
     "403": _said("This user may not, or a page of elsewhere asks."),
     "404": _said("There is none of that name now."),
     "405": _said("Another method; Allow names those there are."),
+    "429": _said("Too many wrong tokens came from this address; try again in some seconds."),
     "503": _said("There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."),
 }
 _REFUSALS_OF_BODIES = {

@@ -9,7 +9,7 @@ import pytest
 
 from htas.model.claims import ClaimState
 from htas.model.constraints import Taint, Toleration
-from htas.model.nodes import DRAINING_TAINT
+from htas.model.nodes import DRAINING_TAINT, INSTANCE_TYPE_LABEL, Node
 from htas.model.policy import NodeGroup, Policy, Timeouts
 from htas.model.reasons import Kept
 from htas.model.resources import Resources
@@ -242,6 +242,36 @@ def test_an_initialized_node_that_loses_its_gpu_stays_initialized() -> None:
     story.play(2 * HOUR)
     [claim] = story.store.claims()
     assert (claim.state, failed(story), launched(story)) == (ClaimState.READY, [], 1)
+
+
+@pytest.mark.parametrize(("after_s", "machines"), [(300.0, 0), (None, 1)])
+def test_a_gpu_of_a_node_that_another_autoscaler_launched_is_waited_for(after_s: float | None, machines: int) -> None:
+    """It is the pods' own node: a machine was launched for them in the cycle in which it was Ready."""
+    story = Story(policy(), train())
+    full = Resources(8000, 32 * GIB, 0, 110, ((GPU, 2),))
+    bare = msgspec.structs.replace(full, extended=())
+    at = story.start
+    story.world.add_nodes([Node("theirs", bare, labels={INSTANCE_TYPE_LABEL: "gpu"}, created_at=at, ready_since=at)])
+    story.play(after_s or 300.0)
+    assert launched(story) == 0
+    if after_s is not None:
+        story.world.cluster.set_offered("theirs", full)
+    story.play(HOUR).assert_whole()
+    assert (launched(story), story.world.ledger.finished) == (machines, 1)
+
+
+def test_a_machine_that_is_started_again_is_waited_for_and_not_deleted_as_empty() -> None:
+    story = with_gpus(0.0, train(runs_s=60.0), train("next", gpus=2, at_s=100.0))
+    [node] = story.play(110).world.cluster.observe().nodes
+    cluster = story.world.cluster
+    cluster.set_ready(node.name, ready=False)
+    cluster.set_offered(node.name, msgspec.structs.replace(node.allocatable, extended=()))
+    cluster.set_ready(node.name, ready=True)
+    story.play(500)
+    assert [pod.node for pod in cluster.observe().pods if pod.name.startswith("next")] == [None]
+    cluster.set_offered(node.name, node.allocatable)
+    story.play(HOUR).assert_over(2)
+    assert launched(story) == 1
 
 
 def test_the_timeout_is_a_setting() -> None:

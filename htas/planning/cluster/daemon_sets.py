@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 import numpy as np
@@ -84,7 +84,7 @@ def pinned_to(pod: Pod) -> str | None:
 
 
 def count_to_come(
-    sim: Simulation, nodes: Sequence[Node], coming: set[str], running: Mapping[int, Sequence[Pod]]
+    sim: Simulation, nodes: Sequence[Node], coming: Set[str], running: Mapping[int, Sequence[Pod]]
 ) -> None:
     """DaemonSet pods that will start on machines on their way; a node that has registered runs some of them already."""
     rows = [row for row, node in enumerate(nodes) if node.name in coming]

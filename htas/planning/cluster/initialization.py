@@ -5,6 +5,9 @@ started. Cores and memory come with the kubelet and do not come later, so a node
 come late, and agents take their taints off late. A taint that no group declares, or a cordon, is waited for, too: a
 machine is launched for pods that do not expect it. But such a node may be meant so: at the timeout it is taken as it
 is, while a machine without its devices, or with a declared start-up taint, fails.
+
+Pods also count on a node that HTAS did not launch, or that was started again, while it lacks a device or bears a
+declared start-up taint (`still_starting`). Other taints of such a node, and its cordon, are its owner's affair.
 """
 
 from __future__ import annotations
@@ -90,6 +93,41 @@ def _resources(offered: Resources, promised: Resources) -> Iterator[str]:
             least = min(1, amount) if name in (EPHEMERAL, PODS) else amount
         if shown.get(name, 0) < least:
             yield name
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """A Ready node that no claim stands for as coming, and that lacks a device or bears a declared start-up taint."""
+
+    node: Node
+    promised: Node
+    awaited: tuple[str, ...]
+
+
+def still_starting(node: Node, policy: Policy, learned: Mapping[str, Resources], now: float) -> Starting | None:
+    """What a node that is not launched now still waits for, such as one of another autoscaler or after a reboot.
+
+    None: nothing, or it has been Ready for `timeouts.initialization`. A node of no group of ours may bear the start-up
+    taint of any group.
+    """
+    since = node.ready_since
+    if since is None or now - since >= policy.timeouts.initialization_s or not node.takes_pods:
+        return None
+    group, flavour = policy.group(node.group), policy.catalogue.named(node.flavour or "")
+    groups = policy.groups if group is None else (group,)
+    at_start = {(taint.key, taint.effect) for each in groups for taint in each.startup_taints}
+    passing = [taint for taint in node.taints if (taint.key, taint.effect) in at_start]
+    devices = learned.get(flavour.name, flavour.allocatable).extended if flavour is not None else ()
+    shown = dict(node.allocatable.extended)
+    late = {name: amount for name, amount in devices if shown.get(name, 0) < amount}
+    if not passing and not late:
+        return None
+    promised = msgspec.structs.replace(
+        node,
+        taints=tuple(taint for taint in node.taints if taint not in passing),
+        allocatable=msgspec.structs.replace(node.allocatable, extended=tuple(sorted((shown | late).items()))),
+    )
+    return Starting(node, promised, (*(f"taint {taint.key}" for taint in passing), *late))
 
 
 def as_registered(promised: Node, node: Node | None) -> Node:

@@ -15,6 +15,10 @@ from htas.model.search_failures import OptionalSearch, SearchFailure
 from htas.planning.cluster.simulation import Simulation
 
 Found = TypeVar("Found")
+LONGEST_ERROR = 500
+"""Characters of an error's words that are kept."""
+MOST_FRAMES = 20
+"""Frames of a traceback that are kept, half of them from either end: a RecursionError has a thousand."""
 
 
 class SearchRunner(Protocol):
@@ -30,7 +34,7 @@ def as_it_is(search: OptionalSearch, do: Callable[[], Found]) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class OptionalSearches:
-    """Runs the optional searches of one plan and remembers which of them failed."""
+    """Runs the optional searches of one plan and remembers which of them failed, each defect once."""
 
     runner: SearchRunner = as_it_is
     failures: list[SearchFailure] = field(default_factory=list)
@@ -50,13 +54,25 @@ class OptionalSearches:
             else:
                 branch.commit()
                 return found
-        if failure not in self.failures:
+        if all(failure.defect != known.defect for known in self.failures):
             self.failures.append(failure)
         return otherwise()
 
 
 def failure_of(search: OptionalSearch, error: Exception) -> SearchFailure:
-    """What is known of an exception."""
-    frames = [(frame.f_globals.get("__name__", "?"), line, frame) for frame, line in walk_tb(error.__traceback__)]
-    where = tuple(f"{module}:{line} {frame.f_code.co_name}" for module, line, frame in frames)
-    return SearchFailure(search, f"{type(error).__name__}: {error}", where)
+    """What is known of an exception, within bounds."""
+    frames = list(walk_tb(error.__traceback__))
+    where = [f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_name}" for frame, line in frames]
+    left_out = len(where) - MOST_FRAMES
+    if left_out > 0:
+        half = MOST_FRAMES // 2
+        where[half:-half] = [f"… {left_out} more"]
+    return SearchFailure(search, f"{type(error).__name__}: {_words(error)}", tuple(where))
+
+
+def _words(error: Exception) -> str:
+    try:
+        words = str(error)
+    except Exception:  # an error whose words cannot be made costs no plan, either
+        return "its message cannot be read"
+    return words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]}…"

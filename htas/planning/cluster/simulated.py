@@ -25,7 +25,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.declined import have_declined
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
-from htas.planning.cluster.initialization import as_registered
+from htas.planning.cluster.initialization import Starting, as_registered, still_starting
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
@@ -56,7 +56,7 @@ class SimulatedCluster:
     surplus: tuple[Pod, ...]
     """Waiting pods that their controllers will delete."""
     coming: frozenset[str]
-    """Names of rows that are machines on their way."""
+    """Names of rows that are machines on their way, or nodes that are still starting."""
     awaited: Mapping[str, Mapping[str, str]]
     """Labels by node that CSI drivers will give it once they have registered; its row has them already."""
     withheld: tuple[Pod, ...] = ()
@@ -69,13 +69,16 @@ class SimulatedCluster:
     """Nodes that are Ready and take no pods, by name, since they are urgently to go."""
     kept_for_urgent: frozenset[str] = frozenset()
     """Names of rows that were bought to take over from these: work that waits does not get their room."""
+    starting: Mapping[str, Starting] = field(default_factory=dict)
+    """Nodes that no claim stands for as coming and that still wait for a device or a start-up taint, by name."""
     declined: tuple[Pod, ...] = ()
     """Pods of other schedulers for which no room is kept now, since these did not use it."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
     """The simulation of a snapshot, before any decision."""
-    nodes, coming, awaited, pools, going = _rows(snapshot, policy, now)
+    rows = _rows(snapshot, policy, now)
+    nodes, going = rows.nodes, rows.going
     shunned = {name: why for name, why in going.items() if why.is_urgent}
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
@@ -93,13 +96,13 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy))
     sim = Simulation(world, now, defaults=book.defaults)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
-    _close_rows(sim, snapshot, coming, shunned)
+    _close_rows(sim, snapshot, rows.of_claims, shunned)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {pod.uid for pod in to_come})
     full = _full_controllers(pods)
     surplus = tuple(pod for pod in waiting if pod.owner is not None and pod.owner.uid in full)
     waiting = tuple(pod for pod in waiting if pod not in surplus) if surplus else waiting
     running = _count_running(sim, book, snapshot, policy, placed, now)
-    daemon_sets.count_to_come(sim, nodes, coming, running)
+    daemon_sets.count_to_come(sim, nodes, rows.coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
     withheld, declined = _withheld(waiting, snapshot, policy), have_declined(waiting, snapshot, policy, now)
@@ -109,19 +112,20 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     return SimulatedCluster(
         sim,
         book,
-        pools,
+        rows.pools,
         running,
         waiting,
         gated,
         nominated,
         surplus,
-        frozenset(coming),
-        awaited,
+        rows.coming,
+        rows.awaited,
         withheld,
         stands.rearrangement if stands is not None else None,
         reservations,
         shunned,
         kept_for_urgent(snapshot, policy, now, shunned),
+        rows.starting,
         declined,
     )
 
@@ -157,13 +161,28 @@ def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
     return {**{name: {"kubernetes.io/metadata.name": name} for name in names}, **snapshot.cluster.namespaces}
 
 
-def _rows(
-    snapshot: ClusterSnapshot, policy: Policy, now: float
-) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]], tuple[Pool, ...], dict[str, Outgoing]]:
-    """Nodes and machines on their way, pool by pool, which of them are on their way, what drivers will yet label them
-    with, the pools, and which nodes are to go.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Nodes and machines on their way, pool by pool."""
 
-    A node of a claim that is not initialized yet counts as the claim, with what was promised.
+    nodes: list[Node]
+    of_claims: Set[str]
+    """Names of rows that are claims on their way."""
+    starting: Mapping[str, Starting]
+    awaited: Mapping[str, Mapping[str, str]]
+    """Labels by node that CSI drivers will give it."""
+    pools: tuple[Pool, ...]
+    going: Mapping[str, Outgoing]
+    """Nodes that are to go."""
+
+    @property
+    def coming(self) -> frozenset[str]:
+        return frozenset(self.of_claims | self.starting.keys())
+
+
+def _rows(snapshot: ClusterSnapshot, policy: Policy, now: float) -> _Rows:
+    """A node of a claim that is not initialized yet counts as the claim, and one that is still starting as it will be,
+    with what was promised.
     """
     registered = {node.claim: node for node in snapshot.cluster.nodes if node.claim is not None}
     learned, attaching = learned_allocatable(snapshot, policy.catalogue), Attaching(policy, snapshot)
@@ -179,13 +198,16 @@ def _rows(
             coming.append(as_registered(node, registered.get(claim.id)))
     names = {node.name for node in coming}
     ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]
+    starting = {node.name: late for node in ready if (late := still_starting(node, policy, learned, now)) is not None}
+    if starting:
+        ready = [starting[node.name].promised if node.name in starting else node for node in ready]
     awaited = {node.name: labels for node in ready if (labels := attaching.awaited(node))}
     if awaited:
         ready = [attaching.completed(node, awaited[node.name]) if node.name in awaited else node for node in ready]
     nodes = [*ready, *coming]
     going = outgoing_nodes(nodes, snapshot.claims, Grounds.of(snapshot, policy, now))
-    rows, pools = in_pools(policy, nodes, going.keys() | ailing_nodes(nodes, policy), names)
-    return rows, names, awaited, pools, going
+    rows, pools = in_pools(policy, nodes, going.keys() | ailing_nodes(nodes, policy), names | starting.keys())
+    return _Rows(rows, names, starting, awaited, pools, going)
 
 
 def _extended(amounts: Iterable[Resources]) -> set[str]:
@@ -193,7 +215,7 @@ def _extended(amounts: Iterable[Resources]) -> set[str]:
     return {name for extended in {each.extended for each in amounts} for name, _ in extended}
 
 
-def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str], shunned: Container[str]) -> None:
+def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: Set[str], shunned: Container[str]) -> None:
     """Rows that take no pods: nodes that are not Ready, that failed, are being emptied or urgently to be."""
     draining = {drain.node for drain in snapshot.drains}
     failed = {claim.id for claim in snapshot.claims if claim.state is ClaimState.FAILED}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +15,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import htas
+from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.main import app
+from htas.model.outcomes import Action
+from htas.model.policy import NodeGroup
 from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
+from tests.builders import make_policy
+from tests.stories.play import Story, job
 from tests.unit.cli.dump import everything, named, node, pod, running
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
@@ -268,6 +275,32 @@ def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[P
     assert htas_says("history", "-c", files[0], "--node", node, "-o", "csv").exit_code == 2
     again = htas_says("replay", number, "-c", files[0])
     assert (again.exit_code, again.stdout.strip()) == (0, f"cycle {number}: the same plan again")
+
+
+def test_what_is_gone_is_explained_by_what_was_decided_about_it(tmp_path: Path) -> None:
+    """It was "there is none", with the reason of its end in the store."""
+    story = Story(make_policy([NodeGroup("any")]), job("train", runs_s=60.0))
+    story.store = SqliteStore(str(tmp_path / "htas.db"))
+    story.crash()
+    with contextlib.closing(story.store):
+        story.play(400).assert_over(1)
+        [node] = {o.subject for result in story.seen for o in result.outcomes if o.action is Action.DRAIN}
+    config, socket = tmp_path / "htas.yaml", tmp_path / "w.sock"
+    config.write_text(CONFIG.replace("workload: day, speed: 600", f"address: {socket}"))
+    server = WorldServer(World(), socket, None)
+    server.start()
+    try:
+        told = htas_says("explain", "node", node, "-c", config)
+        unknown = htas_says("explain", "node", "nobody", "-c", config)
+        past = htas_says("history", "--node", node, "-c", config)
+    finally:
+        server.stop()
+    first, *decided = told.stdout.splitlines()
+    assert first == f"node {node}: there is none now; what was decided about it:"
+    assert [line.split()[1].rstrip(":") for line in decided] == ["buy", "empty", "release"]
+    assert all(re.match(r"2026-\d\d-\d\dT", line) for line in decided)
+    assert (unknown.exit_code, "there is none" in unknown.stderr) == (2, True)
+    assert (past.exit_code, "deprovisioning" in past.stdout) == (0, True)
 
 
 def test_the_demo_prints_plain_lines_without_a_terminal() -> None:

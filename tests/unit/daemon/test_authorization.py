@@ -154,16 +154,14 @@ def test_a_name_of_somebody_else_is_refused_before_anything_else(
     assert status(server, path, token="let-me", Host=f"evil.example:{server.port}") == expected
 
 
-def test_many_wrong_tokens_are_answered_ever_more_slowly_and_counted(
+def test_wrong_tokens_are_counted_and_a_right_one_after_many_is_answered(
     server: HttpServer, gate: Gate, tmp_path: Path
 ) -> None:
     gate.token_file = tmp_path / "token"
     gate.token_file.write_text("let-me\n")
     for number in range(FREE + 2):
         assert status(server, "/planz", token=f"guess-{number}") == 401
-    assert server.wrong_tokens.pause_s("127.0.0.1") > 0
     assert status(server, "/planz") == 401, "no token at all is no guess"
     told = urllib3.request("GET", f"http://127.0.0.1:{server.port}/metrics", timeout=10.0).data.decode()
     assert f"htas_http_wrong_tokens_total {FREE + 2}.0" in told
     assert status(server, "/planz", token="let-me") == 503
-    assert server.wrong_tokens.pause_s("127.0.0.1") == 0

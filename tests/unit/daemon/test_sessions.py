@@ -156,6 +156,15 @@ def test_it_ends_with_a_log_out_and_with_its_token(url: str, token_file: Path) -
     assert status(url, **second) == 401
 
 
+def test_a_session_whose_token_was_replaced_is_no_guess(url: str, token_file: Path) -> None:
+    """Pages that are left open ask every few seconds: they would slow people behind the same proxy."""
+    cookie = cookie_of(log_in(url))
+    token_file.write_text("another\n")
+    assert status(url, **cookie) == 401
+    metrics = urllib3.request("GET", f"{url}/metrics", headers=CLOSE, timeout=10.0).data.decode()
+    assert "htas_http_wrong_tokens_total 0.0" in metrics
+
+
 def test_logging_in_again_ends_the_session_before(url: str) -> None:
     first = cookie_of(log_in(url))
     second = cookie_of(log_in(url, **first))

@@ -16,6 +16,7 @@ from htas.config import values as types
 from htas.config.catalogue import CatalogueSetting
 from htas.config.settings import Configuration
 from htas.daemon.metrics import Metrics
+from htas.model.reasons import Unplaced
 from tools.chart.dashboards import DASHBOARDS, chosen, dashboard_text, expressions
 from tools.chart.readme import UndescribedError, values_of, with_values
 from tools.chart.schema import schema_text, values_schema
@@ -154,6 +155,16 @@ def test_alerts_are_on_metrics_that_the_daemon_exports() -> None:
         assert len(re.findall(r"htas_\w+\{", alert["expr"])) == len(re.findall(r"htas_\w+", alert["expr"])), (
             "the chart adds job and namespace to the braces"
         )
+
+
+def test_alerts_name_reasons_that_pods_wait_for() -> None:
+    named = {
+        reason
+        for alert in ALERTS
+        for selector in re.findall(r'htas_unplaced_pods\{reason(?:=|!=|=~|!~)"([^"]+)"', alert["expr"])
+        for reason in selector.split("|")
+    }
+    assert named and named <= {reason.value for reason in Unplaced}
 
 
 BUCKETS = re.compile(r"_bucket$")

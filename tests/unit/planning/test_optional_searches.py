@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from htas.model.plan_document import plan_document
 from htas.model.policy import AutoscalingAlgorithm, NodeGroup
 from htas.model.search_failures import OptionalSearch
-from htas.planning.cluster.optional_searches import OptionalSearches
+from htas.planning.cluster.optional_searches import LONGEST_ERROR, MOST_FRAMES, OptionalSearches, failure_of
 from htas.planning.planner import plan
 from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem
 from htas.planning.solvers.cheapest_mix.mix import cheapest
@@ -19,6 +22,7 @@ from htas.planning.solvers.cheapest_mix.shapes import optimum
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, opened
 from tests.laws.test_optional_search_laws import Failing
 
+Found = TypeVar("Found")
 MIXING = make_policy(
     [NodeGroup("any", autoscaling=AutoscalingAlgorithm.CHEAPEST_MIX, mix_budget_s=0.05)], max_rental_lengthening=None
 )
@@ -46,6 +50,55 @@ def test_the_same_failure_is_reported_once_in_a_plan() -> None:
     for _ in range(3):
         assert searches.run(simulated.sim, OptionalSearch.LOWER_BOUND, lambda: 1, lambda: 0) == 0
     assert len(searches.failures) == 1
+
+
+@pytest.mark.parametrize("kind", [RecursionError, MemoryError])
+def test_an_exhausted_stack_or_memory_costs_no_bind_and_few_words(kind: type[Exception]) -> None:
+    def deep(left: int) -> int:
+        if left == 0:
+            raise MemoryError
+        return deep(left - 1) + 1
+
+    def run(search: OptionalSearch, do: Callable[[], Found]) -> Found:
+        if search is OptionalSearch.CHEAPEST_MIX:
+            deep(10**6 if kind is RecursionError else 300)
+        return do()
+
+    pods = [make_pod(f"w{i}", cpu="1", memory="2Gi") for i in range(4)]
+    made = plan(make_snapshot([make_node("n", cpu="1", memory="4Gi")], pods), MIXING, NOW, runner=run)
+    assert (len(made.bind), sum(len(item.pods) for item in made.launch)) == (1, 3)
+    (failure,) = made.failures
+    assert failure.error.startswith(f"{kind.__name__}:")
+    assert len(failure.where) == MOST_FRAMES + 1
+    assert any(re.fullmatch(r"… \d+ more", line) for line in failure.where)
+    assert failure.where[-1].endswith(" deep")
+
+
+class UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        pytest.param(ValueError("x" * 10**6), f"ValueError: {'x' * LONGEST_ERROR}…", id="a million characters"),
+        pytest.param(UnreadableError(), "UnreadableError: its message cannot be read", id="no words"),
+    ],
+)
+def test_the_words_of_an_error_are_bounded(error: Exception, words: str) -> None:
+    assert failure_of(OptionalSearch.CLEANING, error).error == words
+
+
+def test_a_defect_whose_words_differ_each_time_is_reported_once_in_a_plan() -> None:
+    simulated, searches = opened([], [], MIXING), OptionalSearches()
+    for number in range(100):
+
+        def search(number: int = number) -> int:
+            raise ValueError(f"no row {number}")
+
+        assert searches.run(simulated.sim, OptionalSearch.MAKING_ROOM, search, lambda: -1) == -1
+    assert [failure.error for failure in searches.failures] == ["ValueError: no row 0"]
 
 
 def test_greedy_launches_where_the_cheapest_mix_fails() -> None:

@@ -31,7 +31,7 @@ from htas.web.endpoints import ENDPOINTS, PREFIX
 from htas.web.openapi import openapi
 from htas.web.seat import Seat, Seen
 from tests.builders import NOW, owned_node
-from tests.unit.web.conftest import TOKEN
+from tests.unit.web.conftest import POLICY, SNAPSHOT, TOKEN
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -119,6 +119,27 @@ def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
 def test_what_makes_no_sense_is_told(path: str, status: int, words: str, url: str) -> None:
     answer = ask(url, path)
     assert (answer.status, words in answer.data.decode(), b"--" in answer.data) == (status, True, False), answer.data
+
+
+def test_what_is_gone_is_explained_by_what_was_decided_about_it(url: str, seat: Seat) -> None:
+    moved = Outcome(Action.MOVED, "default/gone-1", OutcomeStatus.DONE, "from b to a in 3 s")
+    ended = [
+        Outcome(Action.LAUNCH, "c-7", OutcomeStatus.DONE),
+        Outcome(Action.UNDO_DRAIN, "b", OutcomeStatus.DONE, "a newcomer"),
+        Outcome(Action.DRAIN, "b", OutcomeStatus.FAILED, "a budget refused"),
+        moved,
+    ]
+    seat.observe(Seen(SNAPSHOT, plan(SNAPSHOT, POLICY, NOW), tuple(ended), number=1))
+    at = "1970-01-12T13:46:40Z"
+    assert document(url, "/explain/node?name=b")["lines"] == [
+        "node b: there is none now; what was decided about it:",
+        f"{at} undo: a newcomer",
+        f"{at} empty (failed): a budget refused",
+    ]
+    for name in ("gone-1", "default/gone-1"):
+        assert document(url, f"/explain/pod?name={name}")["lines"][1:] == [f"{at} move default/gone-1: {moved.message}"]
+    assert ask(url, "/explain/pod?name=b").status == 404, "a node is no pod"
+    assert ask(url, "/explain/node?name=c").status == 404
 
 
 @pytest.mark.usefixtures("saw")

@@ -15,7 +15,7 @@ from htas.model.policy import Policy
 from htas.model.proposals import Proposal
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.whereabouts import node_of
 from htas.planning.disrupt.cleaning.candidates import Circumstances, DrainCandidate, candidate_of, judge
 from htas.planning.disrupt.cleaning.cleaning_round import CleaningRound
@@ -88,7 +88,7 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
             candidates.append(judged)
     if is_due:
         sim, rescheduler = context.simulated.sim, _rescheduler(context, pods_on, rest.leaving)
-        with sim.closed(_no_targets(sim, snapshot, round_.kept, vain)):
+        with sim.closed(_no_targets(context.simulated, snapshot, round_.kept, vain)):
             if replaced:
                 candidates += round_.replace(
                     sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
@@ -228,18 +228,21 @@ refuse the others' pods, and all three be kept for ever.
 """
 
 
-def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptNode], to_go: Set[str]) -> list[int]:
+def _no_targets(
+    simulated: SimulatedCluster, snapshot: ClusterSnapshot, kept: Iterable[KeptNode], to_go: Set[str]
+) -> list[int]:
     """Rows that pods must not be moved to.
 
-    Targets are nodes that are there, Ready, not cordoned, and not about to be given back themselves. Outgoing ones
-    are, though the last in turn: where no machine may be bought (`maxNodes`), two half-full ones are joined, which lets
-    one be bought.
+    Targets are nodes that are there, Ready and not starting, not cordoned, and not about to be given back themselves.
+    Outgoing ones are, though the last in turn: where no machine may be bought (`maxNodes`), two half-full ones are
+    joined, which lets one be bought.
     """
     coming = {claim.id for claim in snapshot.claims if claim.is_coming}
-    about_to_go = {keeping.node for keeping in kept if keeping.reason in ABOUT_TO_GO} | to_go
+    about_to_go = {keeping.node for keeping in kept if keeping.reason in ABOUT_TO_GO}
+    unfit = about_to_go | to_go | simulated.starting.keys()
     targets = {
         node.name
         for node in snapshot.cluster.nodes
-        if node.takes_pods and node.claim not in coming and node.name not in about_to_go
+        if node.takes_pods and node.claim not in coming and node.name not in unfit
     }
-    return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
+    return [row for row, node in enumerate(simulated.sim.table.nodes) if node.name not in targets]
