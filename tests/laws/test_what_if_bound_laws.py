@@ -28,7 +28,11 @@ from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterView
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
+from htas.planning.what_if.adopting import adopt
 from htas.planning.what_if.answer import WhatIfAnswer, what_if
+from htas.planning.what_if.arranging import bought_anew
+from htas.planning.what_if.lifting import all_lifted, holding, pinned
+from htas.planning.what_if.offering import Offering
 from htas.planning.what_if.pools import pools_of
 from tests.builders import NECTAR, NOW, amounts, make_flavour, make_node, make_pod, make_policy, no_schedule, running
 
@@ -213,3 +217,17 @@ def test_a_label_that_names_its_node_is_no_pool(key: str, value: str) -> None:
     nodes = [make_node(f"n{i}", labels={HOSTNAME_LABEL: f"n{i}.example", key: value.format(i)}) for i in range(2)]
     asking = make_pod("p", constraints=Constraints(node_selector=((key, value.format(0)),)))
     assert pools_of(make_policy([NodeGroup("any")]), nodes, [asking]) == ()
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_rules_that_hold_no_node_change_nothing_in_what_is_bought(seed: int) -> None:
+    """A purchase is not repeated for other rules where the same nodes stay."""
+    made = cluster(seed)
+    present = adopt(made.view, make_policy([NodeGroup("nodes")], made.flavours), NOW)
+    freed = all_lifted(present)
+    offering = Offering(freed, pinned(freed, holding(freed)))
+    pins = pinned(present, holding(present))
+    for names in (None, frozenset(("lean", "wide"))):
+        want = bought_anew(present, pins, names)
+        assert offering.bought_anew(present, pins, names).nanos_per_hour == want.nanos_per_hour
