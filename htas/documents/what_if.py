@@ -37,6 +37,7 @@ from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, chea
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
+from htas.planning.what_if.monthly import by_the_month
 from htas.ports import MOST_TOLD, GivenError, first_told
 
 ALL_CHOICES = 3
@@ -287,7 +288,7 @@ def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: flo
     own = Counter(node.flavour for node in view.nodes if today.has_own_price(node))
     less = 0
     for name in change.prices:
-        before, after = today.catalogue.named(name), policy.catalogue.named(name)
+        before, after = (by_the_month(each.catalogue).named(name) for each in (today, policy))
         if before is not None and after is not None:
             less += (best.flavours.get(name, 0) - own[name]) * (before.nanos_per_hour - after.nanos_per_hour)
     return msgspec.structs.replace(best, nanos_per_hour=best.nanos_per_hour - less)

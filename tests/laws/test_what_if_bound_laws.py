@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htas.model.billing import Cap, Price
 from htas.model.constraints import (
     Constraints,
     NodeSelectorTerm,
@@ -32,6 +33,7 @@ from htas.planning.what_if.adopting import adopt
 from htas.planning.what_if.answer import WhatIfAnswer, what_if
 from htas.planning.what_if.arranging import bought_anew
 from htas.planning.what_if.lifting import all_lifted, holding, pinned
+from htas.planning.what_if.monthly import mean_nanos_per_hour
 from htas.planning.what_if.offering import Offering
 from htas.planning.what_if.pools import pools_of
 from tests.builders import NECTAR, NOW, amounts, make_flavour, make_node, make_pod, make_policy, no_schedule, running
@@ -70,7 +72,14 @@ def first_fit(pods: list[Pod], flavour: Flavour) -> int:
                 break
         else:
             rooms.append(flavour.allocatable - pod.requests)
-    return len(rooms) * flavour.nanos_per_hour
+    return len(rooms) * mean_nanos_per_hour(Price(flavour.nanos_per_hour, flavour.cap))
+
+
+def with_cap(flavour: Flavour, random: Random) -> Flavour:
+    """Every second flavour costs no more in a month than some 200 to 900 hours."""
+    if random.random() < 0.5:
+        return flavour
+    return msgspec.structs.replace(flavour, cap=Cap(flavour.nanos_per_hour * random.randint(200, 900)))
 
 
 def in_zone(zone: str) -> tuple[NodeSelectorTerm, ...]:
@@ -83,8 +92,9 @@ def cluster(seed: int) -> Cluster:
     In some clusters each node is labelled, in some of these each with another pool.
     """
     random = Random(seed)
+    caps = Random(seed)  # of its own: the clusters are those of before caps
     flavours = tuple(
-        make_flavour(name, cpu, memory, price)
+        with_cap(make_flavour(name, cpu, memory, price), caps)
         for name, cpu, memory, price in (
             ("small", "4", "8Gi", "0.2"),
             ("wide", "8", "64Gi", "0.6"),
