@@ -115,8 +115,7 @@ def _money(state: DemoState) -> RenderableType:
     cost = state.result.plan.cost if state.result is not None else None
     now = ""
     if cost is not None:
-        after, bound = cost.after_nanos / NANOS, cost.bound_nanos / NANOS
-        now = f"now {after:.2f} {currency}/h; no mix of flavours holds this work below {bound:.2f}"
+        now = f"now {cost.after_nanos / NANOS:.2f} {currency}/h"
     return Panel(Group(spent, Text(now, style="dim")), title="money spent", title_align="left", border_style="dim")
 
 

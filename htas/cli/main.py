@@ -72,21 +72,24 @@ def plan(
 ) -> None:
     """Print what htas would do, and change nothing."""
     from htas.cli.plan_view import plan_view
-    from htas.cli.planning import doubts_of, plan_of, snapshot_of, without_price
+    from htas.cli.planning import doubts_of, plan_of, policy_for, snapshot_of, without_price
+    from htas.documents.least import least_after
     from htas.model.plan import Plan
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
         asked = asked_instead(server, token_file, ca, dump, at, steady, types)
-        doubts, unpriced = list[str](), 0
+        doubts, unpriced, least = list[str](), 0, None
         if asked is not None:
             made = asked.get("/plan", Plan, form="record")
         else:
             loaded = configured(config)
             snapshot = snapshot_of(loaded, dump, at, steady, types or ())
             made, unpriced = plan_of(loaded, snapshot), without_price(loaded, snapshot)
+            least = least_after(snapshot.cluster, made, policy_for(loaded, snapshot))
             doubts = doubts_of(snapshot) if dump is not None else []
-    print_as(form, lambda: plan_view(made, doubts, unpriced), lambda: plan_document(made))
+    nanos = least.nanos if least is not None else None
+    print_as(form, lambda: plan_view(made, doubts, unpriced, least), lambda: plan_document(made, nanos))
 
 
 @app.command()

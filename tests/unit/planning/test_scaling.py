@@ -386,7 +386,6 @@ def test_costs_stand_in_the_plan() -> None:
     node = owned_node("n", flavour="m1.medium", cpu="2", memory="8Gi")
     result = planned([running(make_pod("a", "1", "4Gi"), "n"), make_pod("b", "2", "8Gi")], nodes=[node])
     assert (result.cost.before_nanos, result.cost.after_nanos) == (137_100_000, 274_200_000)
-    assert 0 < result.cost.bound_nanos <= result.cost.after_nanos
 
 
 def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
@@ -701,14 +700,6 @@ def test_pods_that_keep_apart_get_small_machines() -> None:
     apart = Constraints(anti_affinity=(PodAffinityTerm(HOST, labels_are(app="web")),))
     pods = [make_pod(f"p{i}", "500m", "1Gi", labels={"app": "web"}, constraints=apart) for i in range(64)]
     assert bought(planned(pods, make_policy(flavours=[small, large]))) == {"s": 64}
-
-
-def test_mirror_pods_do_not_raise_the_bound() -> None:
-    small = make_flavour("s", "1", "2Gi", "0.05")
-    nodes = [owned_node(f"n{i}", flavour="s", cpu="1", memory="2Gi") for i in range(3)]
-    mirrors = [running(make_pod(f"m{i}", "700m", "64Mi", is_mirror=True), f"n{i}") for i in range(3)]
-    work = [running(make_pod(f"w{i}", "100m", "64Mi"), f"n{i}") for i in range(3)]
-    assert planned([*mirrors, *work], make_policy(flavours=[small]), nodes=nodes).cost.bound_nanos <= 50_000_000
 
 
 def test_spread_is_bought_for_on_one_side_only_where_the_other_has_room() -> None:
