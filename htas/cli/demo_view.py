@@ -159,11 +159,13 @@ def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> 
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")
     table.add_row("HTAS", f"{bill_amount(spent):.2f} {currency}", style="bold green")
     compared_with: list[RenderableType] = []
+    said: set[str] = set()
     for other in comparisons:
         line = other if isinstance(other, str) else compared(other, spent, currency)
+        assumes = other.assumes if isinstance(other, Alternative) else ()
         compared_with.append(Text(line, style="bold"))
-    assumes = next((other.assumes for other in comparisons if isinstance(other, Alternative)), ())
-    compared_with += [Text(f"  {line}", style="dim") for line in assumes]
+        compared_with += [Text(f"  {line}", style="dim") for line in assumes if line not in said]
+        said.update(assumes)
     return Group(Text("\nSummary", style="bold"), table, *compared_with, Text(NEXT, style="dim"))
 
 

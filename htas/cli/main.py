@@ -331,7 +331,9 @@ def demo(
     trace: Annotated[Path | None, typer.Option("--trace", help="Play an openb trace instead of the day.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Play the trace sample that comes with htas.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Another day of the same kind.")] = 1,
-    hours: Annotated[float, typer.Option("--hours", min=0.1, max=24 * 31, help="How much of the day to play.")] = 24.0,
+    hours: Annotated[
+        float | None, typer.Option("--hours", min=0.1, max=24 * 366, help="How much to play (24, or the whole trace).")
+    ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0, max=86_400, help="Real time for the day.")] = 60.0,
 ) -> None:
     """Play a day of mixed work in the sandbox and show what it costs."""
