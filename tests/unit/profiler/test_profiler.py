@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.money import bill_amount
 from htas.model.moves import MigrationMethod
 from htas.model.outcomes import Action, Outcome, OutcomeStatus

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
 from htas.model.disruptions import Drain
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, RunLength, RunLengthSource
