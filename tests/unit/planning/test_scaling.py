@@ -395,6 +395,23 @@ def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
 
 
 @pytest.mark.parametrize(
+    ("memory", "says"),
+    [
+        pytest.param("3584Mi", "; nodes of m3.small offer less than the price file says: 3 GiB of 4 GiB memory", id="the price file's size would hold it"),
+        pytest.param("5Gi", "", id="it is too large for the price file's size as well"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_no_flavour_holds_names_the_flavour_that_offers_less(memory: str, says: str) -> None:
+    """It was reported once, in the log, and the pod's reason did not say why a flavour of 4 GiB holds no 3.5 GiB."""
+    small = make_flavour("m3.small", "2", "4Gi", "0.05")
+    learned = {"m3.small": amounts("2", "3Gi", 110)}
+    (waiting,) = planned([make_pod("p", "1", memory)], make_policy(flavours=[small]), learned=learned).unplaced
+    assert waiting.reason is Unplaced.NO_FLAVOUR_FITS
+    assert ("offer less" in waiting.message) is bool(says)
+    assert says in waiting.message
+
+
+@pytest.mark.parametrize(
     ("ours", "is_ready", "reserved", "want"),
     [
         pytest.param(False, True, "0", 3, id="somebody else's node shows that two do not fit on one"),
