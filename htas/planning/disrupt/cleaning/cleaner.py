@@ -93,7 +93,9 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
                 candidates += round_.replace(
                     sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
                 )
-            for candidate in sorted(round_.spare(candidates, rescheduler), key=lambda candidate: candidate.rank):
+            if policy.approval is None:  # else nobody knows whether the dearer node is ever drained
+                candidates = round_.spare(candidates, rescheduler)
+            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
             is_at_rest = rest.may_replace and not round_.proposals and not snapshot.drains
             is_pressing = rest.may_repair and any(candidate.is_urgent for candidate in candidates)
