@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from htas.model.billing import Billing
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint
-from htas.model.flavours import Billing, Catalogue, Flavour, Learned
+from htas.model.flavours import Catalogue, Flavour, Learned
 from htas.model.money import parse_price
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import (

@@ -70,7 +70,6 @@ def machines_svg(seat: Seat) -> str:
     bars.invert_yaxis()
     bars.legend(loc="upper right", frameon=False, fontsize=8)
     money.plot(hours, [point.nanos_per_hour / 1e9 for point in points], color="#0e5a70", label="price an hour")
-    money.plot(hours, [point.bound_nanos / 1e9 for point in points], color="#b57708", label="no mix costs less")
     money.legend(loc="upper left", frameon=False, fontsize=8, ncols=2)
     money.set_xlabel("hours of the day", fontsize=8)
     for axes in (work, bars, money):

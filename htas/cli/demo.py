@@ -31,6 +31,7 @@ from htas.ports import GivenError, StorePort
 from htas.profiler.accounts import ALWAYS
 from htas.sandbox.world import World
 
+DAY_H = 24.0
 FRAMES_PER_S = 8
 STEP_S = 60.0
 """Virtual time between two looks at the clock of the wall."""
@@ -44,7 +45,8 @@ class DemoOptions:
     trace: Path | None
     sample: bool
     seed: int
-    hours: float
+    hours: float | None
+    """How much to play; None: the day of 24 hours, or the whole trace."""
     seconds: float
 
 
@@ -58,7 +60,7 @@ def play(options: DemoOptions) -> None:
 
 def _play_day(options: DemoOptions) -> None:
     loaded = load_configuration(options.config or config_file("htas.yaml"))
-    length_s = options.hours * 3600
+    length_s = (options.hours or DAY_H) * 3600
     work = day(options.seed, length_s=length_s)
     world = world_of(loaded, options.seed)
     world.load(work)
@@ -72,6 +74,8 @@ def _play_trace(options: DemoOptions) -> None:
     world = World(start=0.0, seed=options.seed)
     world.load(work)
     length_s = work.could_end_s + TRACE_TAIL_S
+    if options.hours is not None:
+        length_s = min(length_s, options.hours * 3600)
     _show(DemoState(policy, f"trace {work.name}", world, length_s), 0.0)
 
 

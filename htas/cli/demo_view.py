@@ -115,8 +115,7 @@ def _money(state: DemoState) -> RenderableType:
     cost = state.result.plan.cost if state.result is not None else None
     now = ""
     if cost is not None:
-        after, bound = cost.after_nanos / NANOS, cost.bound_nanos / NANOS
-        now = f"now {after:.2f} {currency}/h; no mix of flavours holds this work below {bound:.2f}"
+        now = f"now {cost.after_nanos / NANOS:.2f} {currency}/h"
     return Panel(Group(spent, Text(now, style="dim")), title="money spent", title_align="left", border_style="dim")
 
 
@@ -160,11 +159,13 @@ def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> 
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")
     table.add_row("HTAS", f"{bill_amount(spent):.2f} {currency}", style="bold green")
     compared_with: list[RenderableType] = []
+    said: set[str] = set()
     for other in comparisons:
         line = other if isinstance(other, str) else compared(other, spent, currency)
+        assumes = other.assumes if isinstance(other, Alternative) else ()
         compared_with.append(Text(line, style="bold"))
-    assumes = next((other.assumes for other in comparisons if isinstance(other, Alternative)), ())
-    compared_with += [Text(f"  {line}", style="dim") for line in assumes]
+        compared_with += [Text(f"  {line}", style="dim") for line in assumes if line not in said]
+        said.update(assumes)
     return Group(Text("\nSummary", style="bold"), table, *compared_with, Text(NEXT, style="dim"))
 
 

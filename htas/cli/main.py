@@ -73,21 +73,24 @@ def plan(
 ) -> None:
     """Print what HTAS would do now; change nothing."""
     from htas.cli.plan_view import plan_view
-    from htas.cli.planning import doubts_of, plan_of, snapshot_of, without_price
+    from htas.cli.planning import doubts_of, plan_of, policy_for, snapshot_of, without_price
+    from htas.documents.least import least_after
     from htas.model.plan import Plan
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
         asked = asked_instead(server, token_file, ca, dump, at, steady, types)
-        doubts, unpriced = list[str](), 0
+        doubts, unpriced, least = list[str](), 0, None
         if asked is not None:
             made = asked.get("/plan", Plan, form="record")
         else:
             loaded = configured(config)
             snapshot = snapshot_of(loaded, dump, at, steady, types or ())
             made, unpriced = plan_of(loaded, snapshot), without_price(loaded, snapshot)
+            least = least_after(snapshot.cluster, made, policy_for(loaded, snapshot))
             doubts = doubts_of(snapshot) if dump is not None else []
-    print_as(form, lambda: plan_view(made, doubts, unpriced), lambda: plan_document(made))
+    nanos = least.nanos if least is not None else None
+    print_as(form, lambda: plan_view(made, doubts, unpriced, least), lambda: plan_document(made, nanos))
 
 
 @app.command()
@@ -329,7 +332,9 @@ def demo(
     trace: Annotated[Path | None, typer.Option("--trace", help="Play an openb trace instead of the day.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Play the trace sample that comes with htas.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Another day of the same kind.")] = 1,
-    hours: Annotated[float, typer.Option("--hours", min=0.1, max=24 * 31, help="How much of the day to play.")] = 24.0,
+    hours: Annotated[
+        float | None, typer.Option("--hours", min=0.1, max=24 * 366, help="How much to play (24, or the whole trace).")
+    ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0, max=86_400, help="Real time for the day.")] = 60.0,
 ) -> None:
     """Simulate a day of mixed work in the sandbox and show its cost."""

@@ -10,16 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.tables import listed
+from htas.documents.least import Least
 from htas.documents.words import counted, hourly, of_lacking_requests
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
 
 
-def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> RenderableType:
-    """`doubts`: why no figure of it is to be believed, told first. `unpriced`: nodes that are counted as free."""
+def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0, least: Least | None = None) -> RenderableType:
+    """`doubts`: why no figure of it is to be believed, told first. `unpriced`: nodes that are counted as free. `least`:
+    the lower bound, where the cluster is known."""
     parts: list[RenderableType] = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
-    parts.append(_headline(plan, unpriced))
+    parts.append(_headline(plan, unpriced, least))
     parts += [
         table
         for table in (
@@ -37,12 +39,13 @@ def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> Rend
     return Group(*parts)
 
 
-def _headline(plan: Plan, unpriced: int) -> Text:
+def _headline(plan: Plan, unpriced: int, least: Least | None) -> Text:
     cost = plan.cost
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
-    text.append(f"  ({_least(plan) if not unpriced else _without(unpriced)})\n")
+    said = _without(unpriced) if unpriced else _least(plan, least)
+    text.append(f"  ({said})\n" if said else "\n")
     instead = plan.instead_of_buying
     moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
     text.append(
@@ -77,15 +80,20 @@ def _without(unpriced: int) -> str:
     return f"without {counted(unpriced, 'node')} whose price nobody knows, so that this tells nothing of the bill"
 
 
-def _least(plan: Plan) -> str:
-    """What no plan could undercut, with and without what is paid for in any case."""
+def _least(plan: Plan, least: Least | None) -> str:
+    """How much less any plan could come to, and what is between; empty where a bound would say nothing."""
     cost = plan.cost
-    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
-    if cost.beside_nanos:
-        if cost.after_nanos == cost.beside_nanos:
-            return "all of it for nodes that HTAS did not buy" + ("" if plan.unplaced else "; nothing else is needed")
-        least = f"{least}, with {hourly(cost.beside_nanos)} for nodes that HTAS did not buy"
-    return f"{least}; this is {cost.gap:.1%} above"
+    if cost.beside_nanos and cost.after_nanos == cost.beside_nanos:
+        return "all of it for nodes that HTAS did not buy" + ("" if plan.unplaced else "; nothing else is needed")
+    if least is None or not least.is_reachable_from(cost.after_nanos):
+        return ""
+    if least.nanos == cost.after_nanos:
+        return "no machines hold this work for less"
+    stays = f", {hourly(least.stays_nanos)} of it for nodes that stay" if least.stays_nanos else ""
+    return (
+        f"lower bound {hourly(least.nanos)}{stays}; the {hourly(cost.after_nanos - least.nanos)} between are whole"
+        " machines, and pods that this plan leaves where they are"
+    )
 
 
 def _launches(plan: Plan) -> Table | None:

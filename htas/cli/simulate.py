@@ -42,7 +42,7 @@ class Simulated:
     sizes: Sequence[str] = ()
     """Of nodes without a price: how large they are, and which flavour is nearest, in words."""
     capped: Sequence[str] = ()
-    """Flavours whose month costs no more than their cap, which the figures of months leave out."""
+    """Flavours whose month costs no more than their cap."""
 
     @property
     def doubts(self) -> list[str]:

@@ -1,4 +1,6 @@
-"""An answer of `htas simulate` for programs: as a document, and in lines. Prices are decimals as text, exact.
+"""An answer of `htas simulate` for programs: as a document, and in lines.
+
+Prices are decimals as text: those of an hour exact, those of a month to a hundredth of a cent.
 
 `saves` is against now.
 """
@@ -11,7 +13,8 @@ from typing import Any
 import msgspec
 
 from htas.cli.simulate import Simulated
-from htas.documents.words import HOURS_A_MONTH, of_lacking_requests, some, taint_text
+from htas.documents.words import a_month, of_lacking_requests, some, taint_text
+from htas.model.billing import HOURS_A_MONTH
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text, lacking_document
 from htas.model.pods import MAY_MIGRATE, RUNTIME
@@ -21,10 +24,6 @@ from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
 from htas.planning.what_if.presuming import Told
 from htas.planning.what_if.recognising import Recognised
-
-
-def a_month(nanos_per_hour: int) -> int:
-    return nanos_per_hour * HOURS_A_MONTH
 
 
 def document(simulated: Simulated) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from rich.padding import Padding
 from htas.cli.recognising import guesses
 from htas.cli.simulate import Simulated
 from htas.cli.tables import Bullet
-from htas.documents.words import HOURS_A_MONTH, counted, hourly, of_unstated_storage, some, taint_text
+from htas.documents.words import counted, hourly, of_unstated_storage, some, taint_text
+from htas.model.billing import HOURS_A_MONTH
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import WhatIfAnswer
 
@@ -36,7 +37,8 @@ def notes(simulated: Simulated) -> RenderableType:
         )
     if simulated.capped:
         lines.append(
-            f"Months are reckoned without the monthlyCap of {some(simulated.capped, ROWS)}: they may cost less."
+            f"A monthlyCap counts: an hour of {some(simulated.capped, ROWS)} costs what a whole month costs, ÷"
+            f" {HOURS_A_MONTH}."
         )
     lines.append(
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"

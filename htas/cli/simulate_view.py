@@ -10,7 +10,7 @@ from rich.text import Text
 
 from htas.cli.bars import bar
 from htas.cli.simulate import Simulated
-from htas.cli.simulate_document import a_month, presumed
+from htas.cli.simulate_document import presumed
 from htas.cli.simulate_notes import MANY, ROWS, notes
 from htas.cli.tables import Bullet, table
 from htas.documents.words import (
@@ -18,6 +18,7 @@ from htas.documents.words import (
     NOTHING_FOUND,
     NOTHING_TO_SAVE,
     WOULD_SAVE,
+    a_month,
     cents,
     counted,
     hourly,

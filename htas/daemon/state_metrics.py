@@ -198,10 +198,8 @@ def _money(cost: Cost) -> Iterator[Metric]:
     for name, text, nanos in (
         ("htas_cost_per_hour", "What the machines cost now.", cost.before_nanos),
         ("htas_planned_cost_per_hour", "What they cost once the plan is carried out.", cost.after_nanos),
-        ("htas_lower_bound_per_hour", "No mix of flavours could cost less for this work.", cost.bound_nanos),
     ):
         yield _gauge(name, text, ["currency"], [(label, nanos / NANOS)])
-    yield GaugeMetricFamily("htas_cost_gap", "Planned cost over the lower bound, as a share of it.", value=cost.gap)
 
 
 def _limits(policy: Policy) -> Iterator[Metric]:

@@ -93,7 +93,6 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
         "cost": {
             "currency": plan.cost.currency,
             "perHour": price_text(plan.cost.before_nanos),
-            "lowerBoundPerHour": price_text(plan.cost.bound_nanos),
         },
         "draining": {drain.node: drain.reason for drain in snapshot.drains[:MOST]},
         "kept": dict(sorted(Counter(item.reason.value for item in plan.kept).items())),

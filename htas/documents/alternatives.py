@@ -95,7 +95,7 @@ def _played(books: Books, named: Flavour | None, progress: Progress | None, *, i
     told = f"The same work on {name} alone{chosen}"
     if is_peak:
         told = f"The peak of the same work, {most:,} {name} rented all the time"
-    return Alternative(told, name, most, total, _assumptions(recorded, terms, played, is_chosen=named is None))
+    return Alternative(told, name, most, total, _assumptions(recorded, terms, played, name, is_chosen=named is None))
 
 
 def _recorded(books: Books) -> RecordedWork:
@@ -140,9 +140,9 @@ def _able(recorded: RecordedWork, flavours: Sequence[Flavour], terms: Terms) -> 
     too_large, nearest = min(left, key=lambda each: (len(each[0]), each[1].name))
     one = f"{too_large[0].name} asks for {_asked(too_large[0])}"
     if len(left) == 1:
-        raise GivenError(f"a {nearest.name} does not hold every pod: {one}; name a larger flavour")
+        raise GivenError(f"a {nearest.name} does not hold every pod that ran: {one}; name a larger flavour")
     raise GivenError(
-        f"no single flavour holds every pod: {nearest.name} holds all but {len(too_large):,}, such as {one};"
+        f"no single flavour holds every pod that ran: {nearest.name} holds all but {len(too_large):,}, such as {one};"
         " name a fixed cluster"
     )
 
@@ -154,8 +154,12 @@ def _asked(work: Work) -> str:
     )
 
 
-def _assumptions(recorded: RecordedWork, terms: Terms, played: Played, *, is_chosen: bool) -> tuple[str, ...]:
-    chosen = "It is the cheapest of the flavours that hold every pod, chosen in hindsight. " if is_chosen else ""
+def _assumptions(
+    recorded: RecordedWork, terms: Terms, played: Played, name: str, *, is_chosen: bool
+) -> tuple[str, ...]:
+    chosen = ""
+    if is_chosen:
+        chosen = f"{name} is the cheapest flavour that holds every pod that ran, chosen in hindsight. "
     known = [work.waited_s for work in recorded.work if work.waited_s is not None]
     waits = "."
     if known and played.mean_wait_s is not None:
@@ -164,7 +168,7 @@ def _assumptions(recorded: RecordedWork, terms: Terms, played: Played, *, is_cho
     return (
         f"{chosen}Node groups, DaemonSets and placement are the same; a machine starts in {terms.start_s:.0f} s{waits}",
         "Empty machines are deleted by their groups' rules, and nothing is moved. Run lengths are known; selectors,"
-        " affinity, volumes and limits are left out.",
+        " affinity, volumes, limits and pods that never ran are left out.",
         *_of_zones(terms.policy.catalogue),
     )
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.record import Bill
 from htas.profiler import accounts
 from htas.profiler.accounts import Window

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from htas.documents.afterwards import carried_out
+from htas.documents.least import Least
 from htas.documents.remedies import meaning
 from htas.documents.replicas import services_of, with_replicas
 from htas.documents.words import (
@@ -36,7 +37,8 @@ from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, cheapest, cheapest_anew, packed
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting
-from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
+from htas.planning.what_if.lifting import Held, holding, lifts, pinned, without
+from htas.planning.what_if.monthly import by_the_month
 from htas.ports import MOST_TOLD, GivenError, first_told
 
 ALL_CHOICES = 3
@@ -127,7 +129,8 @@ class Unchanged(msgspec.Struct, frozen=True):
 
 class Simulated(msgspec.Struct, frozen=True):
     """The cluster as it would be: as it stands, packed onto fewer of its nodes, and bought anew where that is cheaper.
-    `least_per_hour`: no mix of the flavours costs less for this work. `unpriced` nodes are in none of the figures.
+    `least_per_hour` is the lower bound of `htas simulate` with these rules lifted: no arrangement costs less.
+    `unpriced` nodes are in none of the figures.
 
     `bought` are machines for pods that wait, `waiting` pods that no machine would be bought for, by reason. Where
     services grow or flavours are added all figures have those machines and their pods (`counts_bought`), else none.
@@ -151,6 +154,8 @@ class Simulated(msgspec.Struct, frozen=True):
     """How many pods state no requests, and what counts for them; empty: all state them."""
     why_waiting: Sequence[Waits] = ()
     """The same as `waiting`, with what forbids it."""
+    least_is_reachable: bool = False
+    """Whether the lower bound is near enough to the best found to say something of it."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -218,15 +223,17 @@ def simulated(
             raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
     shelves = _shelves(policy, change)
     start, found = as_it_is(present), _relaxed(present, held, change.lift, shelves)
-    best = found.best
+    best, lifted = found.best, without(present, change.lift, held)
     if _only_lowers(today, change):
         best = cheapest(best, _at_the_prices_of(today, after, policy, now, change))
+    stay = pinned(lifted, holding(lifted))
+    least = Least(min(bound_nanos(lifted, stay), best.nanos_per_hour))
     return Simulated(
         policy.catalogue.currency,
         _mix(start),
         _mix(found.packed),
         _mix(best),
-        price_text(min(_least(present), best.nanos_per_hour)),
+        price_text(least.nanos),
         dict(Counter(item.flavour for item in made.launches)),
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
@@ -235,6 +242,7 @@ def simulated(
         counts,
         lacking=of_lacking_requests(present.lacking),
         why_waiting=_why_waiting(made),
+        least_is_reachable=least.is_reachable_from(best.nanos_per_hour),
     )
 
 
@@ -246,12 +254,6 @@ def _why_waiting(made: Plan) -> list[Waits]:
         Waits(str(reason), words.total(), words.most_common(1)[0][0], meaning(reason).remedy)
         for reason, words in told.items()
     ]
-
-
-def _least(present: AdoptedCluster) -> int:
-    """No mix costs less, were no rule to hold any of the work. A flavour counts only for pods that fit on it."""
-    freed = all_lifted(present)
-    return bound_nanos(freed, pinned(freed, holding(freed)))
 
 
 def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted], contradicted: Mapping[str, str]) -> str:
@@ -287,7 +289,7 @@ def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: flo
     own = Counter(node.flavour for node in view.nodes if today.has_own_price(node))
     less = 0
     for name in change.prices:
-        before, after = today.catalogue.named(name), policy.catalogue.named(name)
+        before, after = (by_the_month(each.catalogue).named(name) for each in (today, policy))
         if before is not None and after is not None:
             less += (best.flavours.get(name, 0) - own[name]) * (before.nanos_per_hour - after.nanos_per_hour)
     return msgspec.structs.replace(best, nanos_per_hour=best.nanos_per_hour - less)

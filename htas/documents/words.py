@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from difflib import get_close_matches
 
+from htas.model.billing import HOURS_A_MONTH
 from htas.model.constraints import Taint
 from htas.model.money import NANOS
 from htas.model.plan_document import instant_text
@@ -95,12 +96,15 @@ def cents(nanos: int) -> str:
     return f"{(Decimal(nanos) / NANOS).quantize(_HUNDREDTH, rounding=ROUND_HALF_EVEN):,}"
 
 
+def a_month(nanos_per_hour: int) -> int:
+    """What a month costs, to a hundredth of a cent: prices an hour are rounded where a monthly cap counts."""
+    return round(nanos_per_hour * HOURS_A_MONTH, -5)
+
+
 def share(part: int, of: int) -> str:
     return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')) + 0:f} %" if of else "-"  # + 0: no -0.0
 
 
-HOURS_A_MONTH = 730
-"""As clouds' price lists have it: a twelfth of a year."""
 WOULD_SAVE = "HTAS would save "
 NOTHING_AS_IT_IS = "HTAS would save nothing as things are"
 NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper way to hold this work"
@@ -110,8 +114,8 @@ NOTHING_FOUND = "No saving is found, but the facts are incomplete or contradict 
 
 def saving(saved_nanos: int, whole_nanos: int, currency: str) -> tuple[str, str]:
     """What `htas simulate` and What if say first: how much an hour, and what that is a month and of the whole."""
-    a_month, part = cents(saved_nanos * HOURS_A_MONTH), share(saved_nanos, whole_nanos)
-    return f"{hourly(saved_nanos)} {currency}/h", f", {a_month} a month, {part} of what these nodes cost"
+    month, part = cents(a_month(saved_nanos)), share(saved_nanos, whole_nanos)
+    return f"{hourly(saved_nanos)} {currency}/h", f", {month} a month, {part} of what these nodes cost"
 
 
 # Instants and lengths of time.

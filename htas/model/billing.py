@@ -26,6 +26,8 @@ import msgspec
 from htas.model.money import billed_seconds
 
 HOUR_S = 3600
+HOURS_A_MONTH = 730
+"""As clouds' price lists have it: a twelfth of a year."""
 
 
 class Alignment(StrEnum):
@@ -49,6 +51,15 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
     nanos_per_hour: int
     cap: Cap | None = None
+
+    @property
+    def month_nanos(self) -> int:
+        """What one machine costs that is kept for a month of 730 hours."""
+        whole = self.nanos_per_hour * HOURS_A_MONTH
+        if self.cap is None:
+            return whole
+        fee = self.cap.fee_nanos_per_hour * HOURS_A_MONTH
+        return min(whole, self.cap.nanos + fee)
 
 
 class Billing(msgspec.Struct, frozen=True):

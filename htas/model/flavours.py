@@ -10,8 +10,6 @@ from htas.model.billing import Billing, Cap, Price
 from htas.model.constraints import Taint
 from htas.model.resources import NOTHING, Resources
 
-__all__ = ["Billing", "Catalogue", "Flavour", "MachineSize", "ZonePrice", "differences", "dominating"]
-
 
 class ZonePrice(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a flavour costs in one zone, its fee included."""

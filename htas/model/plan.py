@@ -60,23 +60,15 @@ class KeptNode(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Prices in billionths an hour. The bound is what no mix of flavours could undercut for this work.
+    """Prices in billionths an hour.
 
-    `beside_nanos` is a part of all three: nodes that are there whatever is bought, since HTAS did not buy them.
+    `beside_nanos` is a part of both: nodes that are there whatever is bought, since HTAS did not buy them.
     """
 
     currency: str = "USD"
     before_nanos: int = 0
     after_nanos: int = 0
-    bound_nanos: int = 0
     beside_nanos: int = 0
-
-    @property
-    def gap(self) -> float:
-        """How far `after` can be from the cheapest possible, as a share of the bound; 0 without a bound."""
-        if self.bound_nanos == 0:
-            return 0.0
-        return round(max(0, self.after_nanos - self.bound_nanos) / self.bound_nanos, 3)
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

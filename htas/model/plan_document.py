@@ -34,9 +34,10 @@ def lacking_document(lacking: LackingRequests) -> dict[str, Any]:
     return {"pods": lacking.pods, "of": lacking.of}
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data, keys in the documented order."""
+def plan_document(plan: Plan, least_nanos: int | None = None) -> dict[str, Any]:
+    """The plan as plain data, keys in the documented order. `least_nanos`: the lower bound, where it was worked out."""
     cost = plan.cost
+    least = {"lowerBoundPerHour": price_text(least_nanos)} if least_nanos is not None else {}
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
@@ -45,8 +46,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "currency": cost.currency,
             "pricePerHourBefore": price_text(cost.before_nanos),
             "pricePerHourAfter": price_text(cost.after_nanos),
-            "lowerBoundPerHour": price_text(cost.bound_nanos),
-            "gap": cost.gap,
+            **least,
         },
         "bind": [{"pod": item.pod, "node": item.node} for item in plan.bind],
         "nominate": [

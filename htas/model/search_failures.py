@@ -24,7 +24,6 @@ class OptionalSearch(StrEnum):
     EDGE_MOVES = "edge-moves"
     CLEANING = "cleaning"
     """Which nodes to drain or replace."""
-    LOWER_BOUND = "lower-bound"
     REARRANGEMENT = "rearrangement"
     """The optimiser's search; it runs beside the plan."""
     BEYOND_PLACING = "beyond-placing"

@@ -60,7 +60,7 @@ def write_plan(
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(context, launch, proposals, placements),
+        cost=cost_of(context, launch, proposals),
         bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
         nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
         launch=launch,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.record import Bill
 
 

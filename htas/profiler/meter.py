@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.record import SETTLED_S
 from htas.ports import StorePort
 from htas.profiler import accounts

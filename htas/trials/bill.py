@@ -13,7 +13,7 @@ from htas.daemon.virtual import VirtualDriver
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
 from htas.experiments.workloads.patterns import with_movable_services, with_pinned_jobs
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.nodes import Node
 from htas.model.pods import Phase
 from htas.sandbox.cloud import Chances

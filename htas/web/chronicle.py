@@ -64,7 +64,6 @@ class Point(msgspec.Struct, frozen=True):
 
     at: float
     nanos_per_hour: int
-    bound_nanos: int
     nodes: int
     pods: int
     waiting: int
@@ -196,7 +195,6 @@ def _point(snapshot: ClusterSnapshot, plan: Plan) -> Point:
     return Point(
         snapshot.taken_at,
         plan.cost.before_nanos,
-        plan.cost.bound_nanos,
         len(view.nodes),
         len(on_nodes),
         len(view.pods) - len(on_nodes),

@@ -242,7 +242,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
-    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", lambda seat, picture, asked: money_report(seat, picture, asked.query.hours), MoneyReport, queries.OfMoney, turns=Work.SHOWING),
+    Endpoint("/money", "Spending over a window, on whom, idle, the month", lambda seat, picture, asked: money_report(seat, picture, asked.query.hours), MoneyReport, queries.OfMoney, turns=Work.SHOWING),
     Endpoint("/against", "The same work in another way, over a window", lambda seat, picture, asked: against(seat, picture, asked.query.way, asked.query.hours), Against, queries.OfAgainst, turns=Work.SHOWING),
     Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
     Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),

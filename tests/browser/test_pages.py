@@ -225,7 +225,7 @@ def test_type_grows_with_the_width(context: BrowserContext, base: str) -> None:
 def test_money_adds_up_and_windows_change(page: Page, base: str) -> None:
     go(page, base, "money")
     expect(page.get_by_role("img", name="Bars of what was spent")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("The least possible")
+    expect(page.locator("main")).to_contain_text("The same work otherwise")
     page.get_by_role("button", name="6 hours").click()
     expect(page.get_by_role("button", name="6 hours")).to_have_attribute("aria-pressed", "true")
     page.get_by_text("As a table").click()

@@ -9,7 +9,8 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.policy import NodeGroup
 from htas.ports import HTASError, TransientError
 from htas.profiler.accounts import total

@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.plan import Plan

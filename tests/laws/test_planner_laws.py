@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 import msgspec
 from hypothesis import given, settings
 
+from htas.documents.afterwards import carried_out
+from htas.documents.least import least_after
 from htas.model.constraints import UNCONSTRAINED
 from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
@@ -16,6 +18,10 @@ from htas.model.policy import Policy
 from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.planner import plan
+from htas.planning.what_if.adopting import adopt
+from htas.planning.what_if.arranging import as_it_is
+from htas.planning.what_if.bounding import bound_nanos
+from htas.planning.what_if.lifting import holding, pinned
 from tests.builders import NOW
 from tests.laws.strategies import policies, snapshots
 
@@ -185,8 +191,11 @@ def test_the_order_of_objects_does_not_matter(snapshot: ClusterSnapshot, policy:
 @Law
 @given(snapshots(), policies())
 def test_the_bound_is_below_the_cost_of_what_is_paid_for(snapshot: ClusterSnapshot, policy: Policy) -> None:
-    cost = plan(snapshot, policy, NOW).cost
-    assert cost.bound_nanos <= cost.after_nanos
+    """The bound is compared with the cluster that the plan leaves, whose nodes hold the work."""
+    made = plan(snapshot, policy, NOW)
+    present = adopt(carried_out(snapshot.cluster, made, policy), policy, NOW, as_annotated=True)
+    assert bound_nanos(present, pinned(present, holding(present))) <= as_it_is(present).nanos_per_hour
+    assert 0 <= least_after(snapshot.cluster, made, policy).nanos <= made.cost.after_nanos
 
 
 def _others(snapshot: ClusterSnapshot) -> list[Node]:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htas.model.billing import Cap, Price
 from htas.model.constraints import (
     Constraints,
     NodeSelectorTerm,
@@ -28,7 +29,12 @@ from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterView
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
+from htas.planning.what_if.adopting import adopt
 from htas.planning.what_if.answer import WhatIfAnswer, what_if
+from htas.planning.what_if.arranging import bought_anew
+from htas.planning.what_if.lifting import all_lifted, holding, pinned
+from htas.planning.what_if.monthly import mean_nanos_per_hour
+from htas.planning.what_if.offering import Offering
 from htas.planning.what_if.pools import pools_of
 from tests.builders import NECTAR, NOW, amounts, make_flavour, make_node, make_pod, make_policy, no_schedule, running
 
@@ -66,7 +72,14 @@ def first_fit(pods: list[Pod], flavour: Flavour) -> int:
                 break
         else:
             rooms.append(flavour.allocatable - pod.requests)
-    return len(rooms) * flavour.nanos_per_hour
+    return len(rooms) * mean_nanos_per_hour(Price(flavour.nanos_per_hour, flavour.cap))
+
+
+def with_cap(flavour: Flavour, random: Random) -> Flavour:
+    """Every second flavour costs no more in a month than some 200 to 900 hours."""
+    if random.random() < 0.5:
+        return flavour
+    return msgspec.structs.replace(flavour, cap=Cap(flavour.nanos_per_hour * random.randint(200, 900)))
 
 
 def in_zone(zone: str) -> tuple[NodeSelectorTerm, ...]:
@@ -79,8 +92,9 @@ def cluster(seed: int) -> Cluster:
     In some clusters each node is labelled, in some of these each with another pool.
     """
     random = Random(seed)
+    caps = Random(seed)  # of its own: the clusters are those of before caps
     flavours = tuple(
-        make_flavour(name, cpu, memory, price)
+        with_cap(make_flavour(name, cpu, memory, price), caps)
         for name, cpu, memory, price in (
             ("small", "4", "8Gi", "0.2"),
             ("wide", "8", "64Gi", "0.6"),
@@ -213,3 +227,17 @@ def test_a_label_that_names_its_node_is_no_pool(key: str, value: str) -> None:
     nodes = [make_node(f"n{i}", labels={HOSTNAME_LABEL: f"n{i}.example", key: value.format(i)}) for i in range(2)]
     asking = make_pod("p", constraints=Constraints(node_selector=((key, value.format(0)),)))
     assert pools_of(make_policy([NodeGroup("any")]), nodes, [asking]) == ()
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_rules_that_hold_no_node_change_nothing_in_what_is_bought(seed: int) -> None:
+    """A purchase is not repeated for other rules where the same nodes stay."""
+    made = cluster(seed)
+    present = adopt(made.view, make_policy([NodeGroup("nodes")], made.flavours), NOW)
+    freed = all_lifted(present)
+    offering = Offering(freed, pinned(freed, holding(freed)))
+    pins = pinned(present, holding(present))
+    for names in (None, frozenset(("lean", "wide"))):
+        want = bought_anew(present, pins, names)
+        assert offering.bought_anew(present, pins, names).nanos_per_hour == want.nanos_per_hour

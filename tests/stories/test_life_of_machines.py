@@ -323,7 +323,8 @@ def test_a_service_that_shrinks_empties_the_last_machine_and_nobody_is_evicted(
     ],
 )
 def test_empty_nodes_are_released(release: EmptyRelease, at_most_s: float) -> None:
-    from htas.model.flavours import Billing, Catalogue
+    from htas.model.billing import Billing
+    from htas.model.flavours import Catalogue
 
     flavour = make_flavour("m", "2", "4Gi", "0.1")
     policy = make_policy(

@@ -7,7 +7,7 @@ import pytest
 
 from htas.daemon.noticing import Noticing, Spending
 from htas.documents.month import looked_at, month_of
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.notices import Notice, Occasion
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Cycles, Limits

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.sandbox.workload import Arrival

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from htas.model.approvals import ApprovalState
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.modes import Approval
 from htas.model.policy import CleaningRules, Limits, NodeGroup, Policy
 from htas.model.reasons import Kept

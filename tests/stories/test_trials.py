@@ -10,7 +10,7 @@ import pytest
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender, contenders
 from htas.experiments.results import RunResult
 from htas.experiments.workloads.patterns import Pattern, Shape, workload
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.resources import Resources
 from htas.sandbox.ledger import Ledger, Rental
 from htas.sandbox.workload import Load, Rescale, Workload

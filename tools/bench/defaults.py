@@ -33,7 +33,7 @@ from htas.config.places import config_file
 from htas.experiments.contenders import Contender
 from htas.experiments.results import RunResult
 from htas.experiments.workloads import openb, patterns
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.pods import WorkKind
 from htas.model.policy import EmptyRelease, Limits, Policy
 from htas.planning.planner import plan

@@ -17,20 +17,26 @@ import json
 import resource
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from statistics import mean
 from time import process_time
 
+import numpy as np
+
 from htas.model.flavours import Catalogue
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, NodeGroup, Policy
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.classes import ResourceAxis
 from htas.planning.planner import plan
+from htas.planning.provision.bound import lower_bound_nanos
 from tools.bench.catalogues import FAMILIES
 from tools.bench.numbers import numbers
+from tools.bench.pattern_bound import pattern_bound_nanos
 
 NOW = 1_000_000.0
 PODS, TEMPLATES = 500, 20
@@ -81,7 +87,21 @@ def played(case: Case) -> Outcome:
     made = plan(snapshot, policy, NOW)
     took = process_time() - began
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Outcome(made.cost.after_nanos, made.cost.bound_nanos, took, peak_mb, len(made.unplaced))
+    cost = made.cost.after_nanos
+    return Outcome(cost, _bound(policy, snapshot, cost), took, peak_mb, len(made.unplaced))
+
+
+def _bound(policy: Policy, snapshot: ClusterSnapshot, cost: int) -> int:
+    """The higher of the fluid bound and that by patterns, of work that all flavours may hold."""
+    axis = ResourceAxis((), ())
+    flavours = policy.catalogue.flavours
+    shapes = Counter(tuple(axis.vector(pod.requests).tolist()) for pod in snapshot.cluster.pods)
+    demand = np.array([[amount * count for amount in shape] for shape, count in shapes.items()], dtype=np.int64)
+    capacities = [tuple(axis.vector(flavour.allocatable).tolist()) for flavour in flavours]
+    prices = [flavour.nanos_per_hour for flavour in flavours]
+    fluid = lower_bound_nanos(demand.sum(axis=0).tolist(), capacities, prices)
+    patterns = pattern_bound_nanos(tuple(sorted(shapes.items())), tuple(capacities), tuple(prices), (), cost)
+    return max(fluid, patterns)
 
 
 def played_apart(case: Case) -> Outcome:

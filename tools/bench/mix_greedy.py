@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import Resources

@@ -32,7 +32,8 @@ from htas.execution.calls import ParallelCalls
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.policy import NodeGroup, Policy
 from htas.model.proposals import Launch

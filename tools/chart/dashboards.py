@@ -31,26 +31,15 @@ class Panel:
 
 MONEY = (
     Panel("Price now", (("max(htas_cost_per_hour{})", ""),), "What all machines cost an hour.", "stat", "none", 5, 4),
-    Panel("No mix costs less", (("max(htas_lower_bound_per_hour{})", ""),), "The plan's bound.", "stat", "none", 5, 4),
-    Panel(
-        "Above the bound",
-        (("max(htas_cost_gap{})", ""),),
-        "Whole machines and rules; What if tells.",
-        "stat",
-        "percentunit",
-        4,
-        4,
-    ),
     Panel(
         "Nodes", (('sum(htas_nodes{state="ready",group!="none"})', ""),), "Bought, and Ready.", "stat", "short", 5, 4
     ),
     Panel("Waiting", (('sum(htas_pods{state="waiting"})', ""),), "Pods without a node.", "stat", "short", 5, 4),
     Panel(
-        "Price an hour, and the least possible",
+        "Price an hour",
         (
             ("max(htas_cost_per_hour{})", "price"),
             ("max(htas_planned_cost_per_hour{})", "once the plan is carried out"),
-            ("max(htas_lower_bound_per_hour{})", "no mix costs less"),
             ('max(htas_limit{group="",resource="price"})', "limit"),
         ),
         "In the price file's currency.",

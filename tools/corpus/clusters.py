@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from htas.model.billing import Billing
 from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import (
     Constraints,
@@ -24,7 +25,7 @@ from htas.model.constraints import (
     Toleration,
 )
 from htas.model.edge import TIER_LABEL
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind

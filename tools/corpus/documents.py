@@ -35,7 +35,7 @@ def document_of(plan: Plan) -> Document:
         **plan_document(plan),
         "beside": {
             "at": plan.taken_at,
-            "nanos": [plan.cost.before_nanos, plan.cost.after_nanos, plan.cost.bound_nanos, plan.cost.beside_nanos],
+            "nanos": [plan.cost.before_nanos, plan.cost.after_nanos, plan.cost.beside_nanos],
             "launch": {item.claim: item.why for item in plan.launches},
             "steps": [_step(step) for step in plan.carry.steps],
             "carry": plan.carry.message,

@@ -10,10 +10,11 @@ from random import Random
 
 import msgspec
 
+from htas.model.billing import Billing
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import (
     CLAIM_LABEL,

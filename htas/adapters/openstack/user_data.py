@@ -67,7 +67,8 @@ class UserData:
         try:
             template = read_file(self._path).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise RefusedError(f"user data {self._path}: cannot be read: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise RefusedError(f"user data {self._path}: cannot be read: {why}") from error
         unknown = sorted(set(_names(template)) - self._known)
         if unknown:
             names = ", ".join(f"${{htas.{name}}}" for name in unknown)

@@ -17,7 +17,8 @@ import msgspec
 from htas.experiments.baselines import cluster_autoscaler, stratus
 from htas.experiments.baselines.orders import MOST_REQUESTED
 from htas.experiments.baselines.scale_down import ScaleDown
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.policy import Cycles, Policy
 from htas.planning.planner import Planner
 

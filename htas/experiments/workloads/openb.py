@@ -44,8 +44,10 @@ def openb(path: Path) -> Workload:
             if missing:
                 raise TraceError(f"{path}:1: not an openb pod list: no column {', '.join(missing)}")
             arrivals = [_arrival(row, f"{path}:{number}") for number, row in enumerate(reader, 2)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise TraceError(f"{path}: cannot be read: it is no text in UTF-8") from None
     if not arrivals:
         raise TraceError(f"{path}: holds no tasks")
     first = min(arrival.at_s for arrival in arrivals)

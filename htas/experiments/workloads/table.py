@@ -64,7 +64,8 @@ def read_workload(path: Path) -> Workload:
             _check_header(header, path)
             lines = [(reader.line_num, cells) for cells in reader if cells]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"{path}: cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise TableError(f"{path}: cannot be read: {why}") from error
     mistakes: list[str] = []
     arrivals = [_arrival(cells, header, f"{path}:{number}", mistakes) for number, cells in lines]
     if mistakes:

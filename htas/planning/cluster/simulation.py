@@ -146,9 +146,14 @@ class Simulation:
         ok &= (self.allowed_where_lent(cls) if is_lent else self.allowed(cls))[rows]
         ok &= self.table.is_open[rows]
         if cls.is_dynamic and ok.any():
-            ok &= accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
-            if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
-                ok &= self._accepted_without_nominees(cls, rows)
+            ok &= self.accepted_by_pods(cls, rows)
+        return ok
+
+    def accepted_by_pods(self, cls: PodClass, rows: slice) -> Bools:
+        """Where the pods that are placed accept one more of a class: its ports, volumes, spread and affinity."""
+        ok = accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
+        if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
+            ok &= self._accepted_without_nominees(cls, rows)
         return ok
 
     def fits(self, cls: PodClass, row: int | None) -> bool:

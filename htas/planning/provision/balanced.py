@@ -186,17 +186,15 @@ class _Bulk:
         return bool(self._holding[number, self._number[id(offer)]])
 
     def _put(self, number: int, row: int) -> bool:
-        demand = self._demands[number]
-        is_let_in = self._to.sim.fits(demand.cls, row) if demand.cls.is_dynamic else self._has_room(number, row)
-        if not demand.count or not is_let_in:
+        """Place a pod on a machine that would take it if it were empty; False: it does not fit beside the others."""
+        demand, sim = self._demands[number], self._to.sim
+        if not demand.count or not (self._requests[number] <= sim.table.free[:, row]).all():
             return False
-        self._to.sim.place(demand.cls, row)
+        if demand.cls.is_dynamic and not sim.accepted_by_pods(demand.cls, slice(row, row + 1))[0]:
+            return False
+        sim.place(demand.cls, row)
         demand.count -= 1
         return True
-
-    def _has_room(self, number: int, row: int) -> bool:
-        """For pods without wishes about others: their machine was asked whether it would take them."""
-        return bool((self._requests[number] <= self._to.sim.table.free[:, row]).all())
 
     def _fill_up(self, kind: _Kind, offer: Offer, row: int) -> None:
         """Fill what those left free that the machine did not let in, because of spread or anti-affinity."""

@@ -21,7 +21,7 @@ from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.nearest import obstacle
 from htas.planning.provision.offers import Offer, claim_id, offers_of
-from htas.planning.provision.refusing import refused_by_all, zones_missing
+from htas.planning.provision.refusing import less_than_promised, refused_by_all, zones_missing
 from htas.planning.provision.steady import NOT_STEADY, Steady
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
@@ -291,7 +291,8 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {obstacle(sim, policy, bought.offers, cls)}; {here}",
+            f"no flavour on offer would hold it: {obstacle(sim, policy, bought.offers, cls)}"
+            f"{less_than_promised(sim, bought.offers, cls)}; {here}",
         )
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (

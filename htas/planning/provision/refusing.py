@@ -10,6 +10,7 @@ from htas.planning.cluster.feasibility import node_groups
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.local_storage import KEY, says_no_storage
+from htas.planning.cluster.offered import shortfall
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.zones import asks_for_zones, zones_named, zones_of
 from htas.planning.provision.offers import Offer
@@ -36,6 +37,21 @@ def storage_missing(offer: Offer, cls: PodClass) -> str:
     """Which key of the price file a pod that asks for local disk wants; empty where the offer's disk is known."""
     if cls.requests[STORAGE_ROW] and says_no_storage(offer.flavour, offer.allocatable):
         return f"; the price file states no {KEY} for {offer.flavour.name}, and no node shows it"
+    return ""
+
+
+def less_than_promised(sim: Simulation, offers: Sequence[Offer], cls: PodClass) -> str:
+    """Which flavour would hold a pod if its machines offered what the price file says; empty: none.
+
+    The nodes of a flavour show what its machines offer, and from then on that counts. The cheapest flavour is named.
+    """
+    axis = sim.table.axis
+    for offer in offers:
+        promised = offer.flavour.allocatable
+        free = offer.free + axis.room(promised) - axis.room(offer.allocatable)
+        if offer.admits(cls) and not fits(offer.free, cls) and fits(free, cls):
+            short = shortfall(offer.allocatable, promised)
+            return f"; nodes of {offer.flavour.name} offer less than the price file says: {short}" if short else ""
     return ""
 
 

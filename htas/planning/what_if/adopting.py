@@ -26,6 +26,7 @@ from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.planning.eligibility.migration_methods import begins_on_a_guess
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, lent_labels, offered_by, taints_of_devices, with_driver_labels
+from htas.planning.what_if.monthly import by_the_month
 from htas.planning.what_if.pools import Pool, groups_for, pools_of
 
 ADOPTED = "(present)"
@@ -121,8 +122,9 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
 
     Nodes without a price stay as they are, hold what they hold and take nothing more: moving work to them would only
     look like a saving. So do those of the edge: what is on them follows the services' targets. Services are taken to
-    have opted in to being moved unless `as_annotated`.
+    have opted in to being moved unless `as_annotated`. Machines cost what they do by the month (`by_the_month`).
     """
+    policy = msgspec.structs.replace(policy, catalogue=by_the_month(policy.catalogue))
     prices = {node.name: policy.price_of(node) for node in view.nodes}
     no_masters = [node for node in view.nodes if not node.is_control_plane]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)

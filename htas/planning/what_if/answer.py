@@ -17,7 +17,7 @@ from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storag
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
-from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, cheapest, packed
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
@@ -238,8 +238,8 @@ def what_if(
 def _anew(present: AdoptedCluster, pins: Collection[str], offering: Offering) -> tuple[Arrangement, Shelves]:
     """(the cheapest that is bought of any flavours, the choices of flavours that led to it)."""
     shelves = offering.shelves()
-    bought = [bought_anew(present, pins, shelf) for shelf in shelves]
-    alone = offering.alone(present, pins)[:1]
+    bought = [offering.bought_anew(present, pins, shelf) for shelf in shelves]
+    alone = offering.alone(present, pins, below=cheapest(*bought).nanos_per_hour)[:1]
     anew = cheapest(*bought, *(mix for mix, _ in alone))
     if anew is bought[0]:
         shelves = (None,)

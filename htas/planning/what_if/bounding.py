@@ -113,7 +113,8 @@ class _Work:
         snapshot, policy = present.snapshot, present.widest
         self._opening: SimulatedCluster = open_simulation(snapshot, policy, present.now)
         self._nodes = self._opening.sim.table.nodes
-        self._stay = stay
+        self._moving_rows = np.array([node.name not in stay for node in self._nodes], dtype=np.bool_)
+        self._sold_on = [_sold(node) for node in self._nodes]
         self._are_hosts = all(HOSTNAME_LABEL in node.labels for node in self._nodes)
         pods = [pod for pod in snapshot.cluster.pods if pod.node is not None]
         moving = [pod for pod in pods if pod.node not in stay and pod.is_work]
@@ -133,7 +134,7 @@ class _Work:
     def _by_admission(
         self, moving: Iterable[Pod], classes: Mapping[int, PodClass], offers: list[Offer]
     ) -> dict[Admitting, _Demand]:
-        sold_of = {node.name: _sold(node) for node in self._nodes}
+        sold_of = {node.name: sold for node, sold in zip(self._nodes, self._sold_on, strict=True)}
         known: dict[tuple[int, Sold | None], Admitting] = {}
         found: dict[Admitting, _Demand] = {}
         for pod in moving:
@@ -153,13 +154,13 @@ class _Work:
         return [*ports, *self._opening.book.own_repulsions(cls, HOSTNAME_LABEL)]
 
     def _admitting(self, cls: PodClass, at_home: Sold | None, offers: Iterable[Offer]) -> Admitting:
-        rows = np.flatnonzero(self._opening.sim.allowed(cls)).tolist()
-        there = [self._nodes[row] for row in rows]
+        allowed = self._opening.sim.allowed(cls)
         taking = {(offer.flavour.name, offer.zone) for offer in offers if offer.takes[cls.static_key]}
-        taking |= {sold for node in there if node.name not in self._stay and (sold := _sold(node)) is not None}
+        going = np.flatnonzero(allowed & self._moving_rows).tolist()
+        taking |= {sold for row in going if (sold := self._sold_on[row]) is not None}
         large = {sold for sold in taking & self._place.keys() if fits(self.capacities[self._place[sold]], cls)}
         home = {at_home} & self._place.keys() if at_home is not None else set[Sold]()
-        stay = frozenset(row for row in rows if row in self.rooms and fits(self.rooms[row], cls))
+        stay = frozenset(row for row, room in self.rooms.items() if allowed[row] and fits(room, cls))
         return frozenset(self._place[sold] for sold in large | home), stay
 
 

@@ -86,10 +86,12 @@ class Lifting:
     def _asked(self, rules: frozenset[str], free: AdoptedCluster) -> LiftedOutcome:
         inside = [self.as_is, *(found for key, found in self.known.items() if key < rules)]
         held = holding(free)
-        bought = cheapest_anew(free, pinned(free, held), self.shelves)
+        pins = pinned(free, held)
         known = [each.anew for each in inside] if held else [*self.unheld, *(each.anew for each in inside)]
+        if pins.keys() != pinned(self.present, self.held).keys():  # where the same nodes stay, the same is bought
+            known.insert(0, cheapest_anew(free, pins, self.shelves))
         self.known[rules] = LiftedOutcome(
-            cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *known)
+            cheapest(packed(free), *(each.packed for each in inside)), cheapest(known[0], *known[1:])
         )
         return self.known[rules]
 

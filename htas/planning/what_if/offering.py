@@ -130,14 +130,16 @@ class Offering:
         is_better = mix.nanos_per_hour < of_all.nanos_per_hour and mix.kept.keys() <= of_all.kept.keys()
         return (None, few) if is_better else (None,)
 
-    def alone(self, present: AdoptedCluster, pinned: Collection[str]) -> list[tuple[Arrangement, frozenset[str]]]:
-        """What is bought for some work of each flavour alone, the cheapest first."""
+    def alone(
+        self, present: AdoptedCluster, pinned: Collection[str], below: int
+    ) -> list[tuple[Arrangement, frozenset[str]]]:
+        """What is bought for some work of each flavour alone, the cheapest first; only what may cost less than
+        `below`."""
         mixes: list[tuple[Arrangement, frozenset[str]]] = []
         for name in self._promising(present, [frozenset((name,)) for name in self.sensible]):
-            least = self._estimate(present, name)
-            if mixes and least >= min(mix.nanos_per_hour for mix, _ in mixes):
+            if self._estimate(present, name) >= min([below, *(mix.nanos_per_hour for mix, _ in mixes)]):
                 break
-            mixes.append((self._bought_anew(present, pinned, name), name))
+            mixes.append((self.bought_anew(present, pinned, name), name))
         return sorted(mixes, key=lambda item: (item[0].nanos_per_hour, sorted(item[1])))
 
     def _promising(self, present: AdoptedCluster, sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
@@ -180,6 +182,17 @@ class Offering:
             self._asked(len(self._known))
             self._known[key] = self._bought_anew(self._present, self._pinned, key)
         return self._known[key]
+
+    def bought_anew(
+        self, present: AdoptedCluster, pinned: Collection[str], names: Collection[str] | None
+    ) -> Arrangement:
+        """What is bought of these flavours (None: of all) for the same work under other rules.
+
+        Rules only decide which nodes stay. Where the same nodes stay as here, the same is bought.
+        """
+        sold = frozenset(self.names if names is None else names)
+        is_same = self._pinned == set(pinned) and _ask_for_the_same_nodes(present, self._present)
+        return self._with(sold) if is_same else self._bought_anew(present, pinned, sold)
 
     def _bought_anew(self, present: AdoptedCluster, pinned: Collection[str], names: frozenset[str]) -> Arrangement:
         """Nodes whose pods are too large for the flavours stay at once: they need not be found out by a plan."""
@@ -275,3 +288,9 @@ class Offering:
         if choice.nanos_per_hour <= self.packed.nanos_per_hour:
             return choice
         return Choice(choice.flavours, self.packed.nanos_per_hour, self.packed.nodes, 0)
+
+
+def _ask_for_the_same_nodes(one: AdoptedCluster, other: AdoptedCluster) -> bool:
+    """Whether no pod of two clusters with the same pods may run elsewhere in one of them."""
+    pods = zip(one.snapshot.cluster.pods, other.snapshot.cluster.pods, strict=True)
+    return all(pod.constraints == its.constraints for pod, its in pods)

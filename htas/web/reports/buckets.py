@@ -1,4 +1,4 @@
-"""A window's bars: what was spent in each, and the least that its work could have cost; they add up to its sums."""
+"""A window's bars: what was spent in each; they add up to its sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import msgspec
 from htas.documents.books import Books
 from htas.model.money import bill_amount
 from htas.profiler.accounts import rates
-from htas.web.chronicle import Point
 
 MOST = 96
 """At most so many bars: a day's quarters of an hour."""
@@ -20,39 +19,20 @@ WIDTHS_S = (300, 900, 3600, 3 * 3600, 6 * 3600, 86_400, 7 * 86_400)
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """A part of the window: what was spent in it, and the least that its work could have cost since it was watched
-    (None: it was not).
-    """
+    """A part of the window, and what was spent in it."""
 
     since: float
     until: float
     spent: float
-    least: float | None
 
 
-class Bars(msgspec.Struct, frozen=True):
-    """`least` is the sum of what the buckets have, as price × seconds; it is known from `least_since` on."""
-
-    buckets: Sequence[Bucket]
-    least: int
-    least_since: float | None
-
-
-def bars(found: Books, points: Sequence[Point]) -> Bars:
+def bars(found: Books) -> Sequence[Bucket]:
     """Bars that begin at whole hours, days or the like. The first has only what is within the window, and the last also
     the seconds that are billed already and are still to come: a minute is billed as a whole.
     """
-    since, until = found.window.since, found.now
-    edges = _edges(since, until)
-    known = _known(points, since, until)
-    spent, least = _swept(found, known, edges)
-    watched = known[0][0] if known else None
-    told_spent, told_least = _rounded(spent), _rounded(least)
-    buckets = [
-        Bucket(start, end, told_spent[i], told_least[i] if watched is not None and end > watched else None)
-        for i, (start, end) in enumerate(pairwise(edges))
-    ]
-    return Bars(buckets, sum(least), float(watched) if watched is not None else None)
+    edges = _edges(found.window.since, found.now)
+    spent = _rounded(_swept(found, edges))
+    return [Bucket(start, end, spent[i]) for i, (start, end) in enumerate(pairwise(edges))]
 
 
 def _edges(since: float, until: float) -> list[int]:
@@ -63,27 +43,15 @@ def _edges(since: float, until: float) -> list[int]:
     return edges
 
 
-def _known(points: Sequence[Point], since: float, until: float) -> list[tuple[int, int]]:
-    """Since which second on the least possible is how much an hour: what was known before a window holds on in it."""
-    before = [point for point in points if point.at <= since][-1:]
-    within = [point for point in points if since < point.at <= until]
-    return [(max(math.ceil(since), math.ceil(point.at)), point.bound_nanos) for point in (*before, *within)]
-
-
-def _swept(found: Books, known: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Price × seconds in each bucket, exactly: spent, and the least possible, at no instant more than was spent."""
+def _swept(found: Books, edges: Sequence[int]) -> list[int]:
+    """What was spent in each bucket, as price × seconds, exactly."""
     width, last = edges[1] - edges[0], len(edges) - 2
-    changes, bounds, end = _changes(found), dict(known), math.ceil(found.now)
-    spent, least = [0] * (last + 1), [0] * (last + 1)
-    price, bound = 0, 0
-    for at, following in pairwise(sorted({*changes, *bounds, *edges, end})):
+    changes = _changes(found)
+    spent, price = [0] * (last + 1), 0
+    for at, following in pairwise(sorted({*changes, *edges})):
         price += changes[at]
-        bound = bounds.get(at, bound)
-        place = min(last, (at - edges[0]) // width)
-        spent[place] += price * (following - at)
-        if at < end:
-            least[place] += min(price, bound) * (following - at)
-    return spent, least
+        spent[min(last, (at - edges[0]) // width)] += price * (following - at)
+    return spent
 
 
 def _changes(found: Books) -> Counter[int]:

@@ -99,11 +99,9 @@ class Leaving(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """`gap`: how far above the least possible the price is, as a share of that. `unpriced` nodes are in no price."""
+    """`unpriced` nodes are in no price."""
 
     price_per_hour: str
-    least_per_hour: str
-    gap: float
     nodes: int
     pods: int
     waiting: int
@@ -285,14 +283,10 @@ def _group(name: str, sums: _Sum, group: NodeGroup | None) -> Group:
 
 
 def _totals(all_of_it: _Sum, picture: Picture) -> Totals:
-    cost = picture.plan.cost
-    total, bound = all_of_it.nanos, cost.bound_nanos
     pods = len(picture.snapshot.cluster.pods)
     running = sum(map(len, picture.on.values()))
     return Totals(
-        price_text(total),
-        price_text(bound),
-        round(max(0, total - bound) / bound if bound else 0.0, 4),
+        price_text(all_of_it.nanos),
         all_of_it.nodes,
         running,
         pods - running,

@@ -1,4 +1,4 @@
-"""`/money`: what was spent in a window, when and on whom; what was idle; the least possible; the month's forecast."""
+"""`/money`: what was spent in a window, when and on whom; what was idle; the month's forecast."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class MoneyReport(msgspec.Struct, frozen=True):
-    """Money of a window: what is billed by now. `least` is known from `least_since` on alone: since when this daemon
-    has watched; over that time `spent_since` was spent, and at no instant is `least` more than that. The forecast is
-    what the month has cost so far, and the rest of it at the mean of the last day (or of as long as there are bills).
+    """Money of a window: what is billed by now. The forecast is what the month has cost so far, and the rest of it at
+    the mean of the last day (or of as long as there are bills).
     """
 
     version: int
@@ -46,9 +45,6 @@ class MoneyReport(msgspec.Struct, frozen=True):
     price_per_hour: str
     buckets: Sequence[Bucket]
     splits: Sequence[Split]
-    least: str
-    least_since: float | None
-    spent_since: str
     month: str
     month_so_far: str
     month_forecast: str
@@ -81,13 +77,9 @@ def books(seat: Seat, picture: Picture, hours: float) -> Books:
 def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
     """Raises TransientError where there is no past."""
     found = books(seat, picture, hours)
-    window, billing = found.window, found.catalogue.billing
-    whole = found.total
+    window, whole = found.window, found.total
     splits = {by: found.sums(by) for by in (CostBy.NAMESPACE, CostBy.OWNER, CostBy.GROUP, CostBy.FLAVOUR)}
     idle = splits[CostBy.NAMESPACE].get(IDLE, 0)
-    drawn = bars(found, seat.chronicle.points())
-    since = drawn.least_since
-    spent_since = accounts.total(found.bills, billing, found.now, Window(since)) if since is not None else 0
     month = _month(seat, picture, found)
     budget = seat.budget_nanos()
     return MoneyReport(
@@ -99,11 +91,8 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
         idle=str(bill_amount(idle)),
         idle_share=round(idle / whole, 4) if whole else 0.0,
         price_per_hour=price_text(accounts.nanos_per_hour(found.bills)),
-        buckets=drawn.buckets,
+        buckets=bars(found),
         splits=[Split(by, _parts(sums)) for by, sums in splits.items()],
-        least=str(bill_amount(drawn.least)),
-        least_since=since,
-        spent_since=str(bill_amount(spent_since)),
         month=month.name,
         month_so_far=str(bill_amount(month.so_far)),
         month_forecast=str(bill_amount(month.forecast)),

@@ -80,9 +80,9 @@ function spending(found, hours) {
   const first = Math.max(0, found.buckets.findIndex((bucket) => bucket.spent > 0) - 1); // before the first machine there is nothing to see
   const items = found.buckets.slice(first).map((bucket) => ({
     value: bucket.spent,
-    least: bucket.least,
+    least: null,
     since: bucket.since,
-    title: `${day(bucket.since)} ${clock(bucket.since)}: ${money(bucket.spent)} ${found.currency}${bucket.least === null ? "" : `, at least ${money(bucket.least)}`}`,
+    title: `${day(bucket.since)} ${clock(bucket.since)}: ${money(bucket.spent)} ${found.currency}`,
   }));
   const every = hours <= 6 ? 3600 : hours <= 24 ? 2 * 3600 : 86400;
   return h(
@@ -93,30 +93,22 @@ function spending(found, hours) {
       unit: found.currency,
       format: (value) => money(value, 3),
       tick: (item) => (item.since % every < wide ? name(item.since) : ""),
-      told: `Bars of what was spent, ${money(found.spent)} ${found.currency} in all, and a line of the least that the work could have cost.`,
+      told: `Bars of what was spent, ${money(found.spent)} ${found.currency} in all.`,
     }),
-    h(
-      "p",
-      { class: "key" },
-      h("span", { class: "swatch spent" }),
-      "spent ",
-      h("span", { class: "swatch least" }),
-      found.least_since === null ? "the least possible (not known yet)" : `the least that any mix could have cost, rules aside: ${money(found.least)} of ${money(found.spent_since)} ${found.currency} since ${clock(found.least_since)}`,
-    ),
     h("details", {}, h("summary", {}, "As a table"), table(items, found)),
   );
 }
 
 /** To a millionth, as the bills are added up: so rows come to what is told of all. */
 const exact = (value) => Number(value).toLocaleString("en", { minimumFractionDigits: 6, maximumFractionDigits: 6 });
-const amounts = (name, spent, least) => [name, exact(spent), least === null ? "–" : exact(least)];
+const amounts = (name, spent) => [name, exact(spent)];
 
 const table = (items, found) =>
   listed(
-    ["From (UTC)", [`Spent, ${found.currency}`], ["Least possible"]],
+    ["From (UTC)", [`Spent, ${found.currency}`]],
     [
-      ...items.filter((item) => item.value).map((item) => amounts(`${day(item.since)} ${clock(item.since)}`, item.value, item.least)),
-      amounts(h("b", {}, "together"), found.spent, found.least_since === null ? null : found.least),
+      ...items.filter((item) => item.value).map((item) => amounts(`${day(item.since)} ${clock(item.since)}`, item.value)),
+      amounts(h("b", {}, "together"), found.spent),
     ],
   );
 
@@ -127,7 +119,6 @@ function otherwise(found, others) {
     { name: "Spent", value: spent, kind: "mine" },
     ...told.map((other) => ({ name: other.way === "peak" ? `Its peak, always: ${other.machines} × ${other.flavour}` : `Only ${other.flavour}, the cheapest single flavour`, value: Number(other.amount), under: other.saved_share >= 0 ? `HTAS spends ${percent(other.saved_share)} less` : `HTAS spends ${percent(-other.saved_share)} more` })),
   ];
-  if (found.least_since !== null) rows.unshift({ name: "The least possible", under: "rules aside", value: Number(found.least), kind: "floor" });
   const missing = others.filter((other) => !other.amount);
   return h(
     "section",

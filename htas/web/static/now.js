@@ -99,7 +99,6 @@ const key = () =>
 function figures(cluster) {
   const { totals, currency } = cluster;
   const price = Number(totals.price_per_hour);
-  const least = Math.min(Number(totals.least_per_hour), price);
   const running = `${counted(totals.nodes, "node")}`;
   return [
     h(
@@ -107,7 +106,7 @@ function figures(cluster) {
       { class: "figure lead" },
       h("h2", {}, "Price now"),
       h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
-      between(cluster, price, least),
+      between(cluster),
       unpriced(totals.unpriced),
     ),
     figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
@@ -119,19 +118,16 @@ function figures(cluster) {
 }
 
 /** What part of the price is for nodes that a rule, a pod or time holds: that is what stands between it and less. */
-function between(cluster, price, least) {
+function between(cluster) {
   const held = new Map();
   for (const each of cluster.reasons) {
     const kind = kindOf(each.reason);
     if (kind !== "used" && Number(each.price_per_hour)) held.set(kind, (held.get(kind) ?? 0) + Number(each.price_per_hour));
   }
   const parts = [...held].sort((one, other) => other[1] - one[1]).map(([kind, amount]) => `${money(amount)} ${HOLDS[kind]}`);
-  const bound = least && least >= REACHABLE * price ? ` · no mix costs less than ${money(least)}` : "";
-  return h("p", {}, parts.length ? `of it ${parts.join(", ")}` : "every node is well used", bound, parts.length > 0 && [" · ", h("a", { href: "#/what-if" }, "what would change it")]);
+  return h("p", {}, parts.length ? `of it ${parts.join(", ")}` : "every node is well used", parts.length > 0 && [" · ", h("a", { href: "#/what-if" }, "what would change it")]);
 }
 
-/** A bound below this part of the price is out of reach: it knows of no rules, and of no work's own time. */
-const REACHABLE = 0.5;
 const HOLDS = { time: "on nodes that have their time", held: "on nodes that pods or rules hold", leaving: "on nodes that leave", others: "on nodes that HTAS does not manage", trouble: "on nodes in trouble" };
 
 /** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */

@@ -193,7 +193,7 @@ export function whatIf() {
       ...(isChanged() && price(answer.now) !== before ? [{ name: "So changed", value: price(answer.now), kind: "mine" }] : []),
       { name: "Packed onto fewer nodes", value: price(answer.packed), under: moving(answer.packed.moves) },
       { name: "Cheapest found, bought anew", value: price(answer.best), under: moving(answer.best.moves) },
-      { name: "No mix costs less", under: "rules aside", value: Number(answer.least_per_hour), kind: "floor" },
+      ...(answer.least_is_reachable ? [{ name: "Lower bound", under: "between: whole machines, and what no search finds", value: Number(answer.least_per_hour), kind: "floor" }] : []),
     ];
     const best = price(answer.best);
     const known = price(base.best);

@@ -125,7 +125,7 @@ def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
         "unplaced", "kept",
     ]  # fmt: skip
     assert (made["apiVersion"], made["kind"]) == ("htas.io/v1alpha1", "Plan")
-    assert set(made["cost"]) == {"currency", "pricePerHourBefore", "pricePerHourAfter", "lowerBoundPerHour", "gap"}
+    assert set(made["cost"]) == {"currency", "pricePerHourBefore", "pricePerHourAfter", "lowerBoundPerHour"}
     assert set(made["launch"][0]) == {"claim", "group", "flavour", "zone", "pricePerHour", "pods"}
     assert set(made["unplaced"][0]) == {"pod", "reason", "message", "nodes"}
     assert set(made["kept"][0]) == {"node", "reason", "message"}

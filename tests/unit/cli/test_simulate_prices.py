@@ -30,15 +30,41 @@ def says(folder: Path, *words: str) -> Result:
 
 
 def test_each_node_costs_what_its_zone_costs(tmp_path: Path) -> None:
-    """0.40 and 0.30 now; both pods in the cheaper zone cost 0.60, and no mix costs less."""
+    """0.40, and 0.30 with a cap: 200 a month ÷ 730. Both pods in the cheaper zone cost twice that, and no mix less."""
     found = json.loads(says(tmp_path, "-o", "json").stdout)
-    stages = [found[stage]["pricePerHour"] for stage in ("now", "packed", "consolidated")]
-    assert stages == ["0.70", "0.70", "0.60"]
-    assert float(found["lowerBoundPerHour"]) <= 0.60
+    stages = [round(float(found[stage]["pricePerHour"]), 6) for stage in ("now", "packed", "consolidated")]
+    assert stages == [0.673973, 0.673973, 0.547945]
+    assert float(found["lowerBoundPerHour"]) <= 0.547946
     assert found["nodesWithoutPrice"] == {"large in zone z3": 1}
 
 
-def test_months_are_said_to_leave_caps_out(tmp_path: Path) -> None:
+def test_the_price_of_a_month_is_that_of_the_cap(tmp_path: Path) -> None:
+    """In z2 a month costs 200 and not 219, in z1 292."""
     told = " ".join(says(tmp_path).stdout.split())
-    assert "Months are reckoned without the monthlyCap of large: they may cost less." in told
+    assert "A monthlyCap counts: an hour of large costs what a whole month costs, ÷ 730." in told
     assert "large in zone z3 (1)" in told
+    found = json.loads(says(tmp_path, "-o", "json").stdout)
+    assert [found[stage]["pricePerMonth"] for stage in ("now", "consolidated")] == ["492.00", "400.00"]
+
+
+CAPPED = """
+billing: {granularity: 1h, minimum: 1h, alignment: clock}
+flavours:
+  - {name: plain, cpu: 4, memory: 8Gi, pricePerHour: "0.10"}
+  - {name: capped, cpu: 4, memory: 8Gi, pricePerHour: "0.12", monthlyCap: "50"}
+"""
+
+
+def test_what_is_cheaper_by_the_month_is_advised(tmp_path: Path) -> None:
+    """Two machines at 0.10 an hour cost 146.00 a month. At 0.12 and 50.00 a month they cost 100.00."""
+    nodes = [machine(f"n-{i}", "plain", "4", "8Gi", "z1") for i in range(2)]
+    pods = [placed(f"web-{i}", f"n-{i}", "3", "2Gi") for i in range(2)]
+    (tmp_path / "dump.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *pods]}))
+    (tmp_path / "prices.yaml").write_text(CAPPED)
+    words = "--from", str(tmp_path / "dump.json"), "--flavours", str(tmp_path / "prices.yaml")
+    found = json.loads(CliRunner().invoke(app, ["simulate", *words, "-o", "json"]).stdout)
+    assert (found["now"]["pricePerMonth"], found["consolidated"]["pricePerMonth"]) == ("146.00", "100.00")
+    assert found["consolidated"]["flavours"] == {"capped": 2}
+    assert float(found["lowerBoundPerHour"]) * 730 <= 100.001
+    told = " ".join(CliRunner().invoke(app, ["simulate", *words]).stdout.split())
+    assert "46.00 a month" in told

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from htas.config.loader import load_configuration
 from htas.config.names import checked_label_value, checked_qualified_name
 from htas.config.values import Nanos, Seconds
+from htas.model.billing import Billing
 from htas.model.constraints import Effect, Taint
-from htas.model.flavours import Billing
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy
 from htas.model.policy import (
     AutoscalingAlgorithm,

@@ -77,7 +77,7 @@ def test_a_story_in_numbers(played: Played) -> None:
     assert played["htas_node_startup_seconds_sum"] == pytest.approx(30.0, abs=5.0)
     assert played["htas_pod_bind_wait_seconds_count"] == 2
     assert played.of("htas_requested", resource="cpu") == 1.0
-    assert played["htas_cost_per_hour"] >= played["htas_lower_bound_per_hour"] > 0
+    assert played["htas_cost_per_hour"] > 0
     played.story.play(4000)
     assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_released_total"]) == (0, 0, 1)
     assert played["htas_released_cost_per_hour_total"] > 0

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from htas.execution.bill_life import confirmed, group_of, may_be_of, of_machine, of_missing, price_of
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim, Usage
-from htas.model.flavours import Billing, Catalogue, ZonePrice
+from htas.model.flavours import Catalogue, ZonePrice
 from htas.model.record import Bill
 from tests.builders import NOW, make_flavour
 

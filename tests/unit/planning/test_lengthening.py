@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from htas.documents.explain import explain_pod
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Limits, NodeGroup

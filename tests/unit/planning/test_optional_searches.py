@@ -46,9 +46,9 @@ def test_what_a_failed_search_did_in_the_simulation_is_undone() -> None:
 
 
 def test_the_same_failure_is_reported_once_in_a_plan() -> None:
-    simulated, searches = opened([], [], MIXING), OptionalSearches(Failing(OptionalSearch.LOWER_BOUND))
+    simulated, searches = opened([], [], MIXING), OptionalSearches(Failing(OptionalSearch.CLEANING))
     for _ in range(3):
-        assert searches.run(simulated.sim, OptionalSearch.LOWER_BOUND, lambda: 1, lambda: 0) == 0
+        assert searches.run(simulated.sim, OptionalSearch.CLEANING, lambda: 1, lambda: 0) == 0
     assert len(searches.failures) == 1
 
 

@@ -386,13 +386,29 @@ def test_costs_stand_in_the_plan() -> None:
     node = owned_node("n", flavour="m1.medium", cpu="2", memory="8Gi")
     result = planned([running(make_pod("a", "1", "4Gi"), "n"), make_pod("b", "2", "8Gi")], nodes=[node])
     assert (result.cost.before_nanos, result.cost.after_nanos) == (137_100_000, 274_200_000)
-    assert 0 < result.cost.bound_nanos <= result.cost.after_nanos
 
 
 def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
     """m3.small promises 4 GiB; its first node had 3 GiB allocatable, so 3.5 GiB need the next flavour."""
     learned = {"m3.small": amounts("2", "3Gi", 110)}
     assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
+
+
+@pytest.mark.parametrize(
+    ("memory", "says"),
+    [
+        pytest.param("3584Mi", "; nodes of m3.small offer less than the price file says: 3 GiB of 4 GiB memory", id="the price file's size would hold it"),
+        pytest.param("5Gi", "", id="it is too large for the price file's size as well"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_no_flavour_holds_names_the_flavour_that_offers_less(memory: str, says: str) -> None:
+    """It was reported once, in the log, and the pod's reason did not say why a flavour of 4 GiB holds no 3.5 GiB."""
+    small = make_flavour("m3.small", "2", "4Gi", "0.05")
+    learned = {"m3.small": amounts("2", "3Gi", 110)}
+    (waiting,) = planned([make_pod("p", "1", memory)], make_policy(flavours=[small]), learned=learned).unplaced
+    assert waiting.reason is Unplaced.NO_FLAVOUR_FITS
+    assert ("offer less" in waiting.message) is bool(says)
+    assert says in waiting.message
 
 
 @pytest.mark.parametrize(
@@ -701,14 +717,6 @@ def test_pods_that_keep_apart_get_small_machines() -> None:
     apart = Constraints(anti_affinity=(PodAffinityTerm(HOST, labels_are(app="web")),))
     pods = [make_pod(f"p{i}", "500m", "1Gi", labels={"app": "web"}, constraints=apart) for i in range(64)]
     assert bought(planned(pods, make_policy(flavours=[small, large]))) == {"s": 64}
-
-
-def test_mirror_pods_do_not_raise_the_bound() -> None:
-    small = make_flavour("s", "1", "2Gi", "0.05")
-    nodes = [owned_node(f"n{i}", flavour="s", cpu="1", memory="2Gi") for i in range(3)]
-    mirrors = [running(make_pod(f"m{i}", "700m", "64Mi", is_mirror=True), f"n{i}") for i in range(3)]
-    work = [running(make_pod(f"w{i}", "100m", "64Mi"), f"n{i}") for i in range(3)]
-    assert planned([*mirrors, *work], make_policy(flavours=[small]), nodes=nodes).cost.bound_nanos <= 50_000_000
 
 
 def test_spread_is_bought_for_on_one_side_only_where_the_other_has_room() -> None:

@@ -164,7 +164,6 @@ def test_a_rollout_does_not_flip_the_purchase() -> None:
     made = planned(pods)
     others = planned([msgspec.structs.replace(pod, created_at=NOW - 9000.0) for pod in pods])
     assert made.cost.after_nanos == others.cost.after_nanos
-    assert made.cost.gap < 0.1
 
 
 def test_a_what_if_expects_nothing_more() -> None:

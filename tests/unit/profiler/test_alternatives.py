@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy
 from htas.model.pods import WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup

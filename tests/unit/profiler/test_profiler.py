@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.money import bill_amount
 from htas.model.moves import MigrationMethod
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
@@ -221,7 +221,7 @@ AN, BN, AM = Bind("a", "n"), Bind("b", "n"), Bind("a", "m")
             Plan(NOW, memory=Memory(queue_empty_since=1.0)),
             Plan(NOW, cost=Cost(after_nanos=5), memory=Memory(queue_empty_since=2.0)),
             [
-                'cost: recorded {"currency":"USD","before_nanos":0,"after_nanos":0,"bound_nanos":0,"beside_nanos":0}, now {"currency":"USD","before_nanos":0,"after_nanos":5,"bound_nanos":0,"beside_nanos":0}',
+                'cost: recorded {"currency":"USD","before_nanos":0,"after_nanos":0,"beside_nanos":0}, now {"currency":"USD","before_nanos":0,"after_nanos":5,"beside_nanos":0}',
                 'memory: recorded {"underutilized_since":{},"empty_since":{},"queue_empty_since":1.0,"meant_for":{},"consolidated_at":{},"bought_for":{},"promised":{},"put_off":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}, now {"underutilized_since":{},"empty_since":{},"queue_empty_since":2.0,"meant_for":{},"consolidated_at":{},"bought_for":{},"promised":{},"put_off":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}',
             ],
             id="what the plan remembers comes last",

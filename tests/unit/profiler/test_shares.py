@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.pods import WorkKind
 from htas.model.record import Bill, Run
 from htas.model.resources import Resources, dominant_share

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
-from htas.model.flavours import Billing
 from htas.model.money import bill_amount
 from htas.planning.cluster.machines import machine_node
 from htas.ports import CapacityError, NotFoundError, TransientError

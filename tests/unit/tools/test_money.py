@@ -13,7 +13,8 @@ from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.experiments.contenders import Contender
 from htas.experiments.workloads.openb import GPU_MILLI
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.moves import MigrationMethod
 from htas.model.pods import WorkKind
 from htas.model.policy import CleaningRules

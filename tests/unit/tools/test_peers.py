@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.resources import Resources
 from tools.bench.peers.day import DEFAULT, DEPLOYMENTS, HTAS, day, manifest
 from tools.bench.peers.watching import Seen

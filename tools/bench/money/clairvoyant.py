@@ -22,7 +22,8 @@ from random import Random
 
 from ortools.sat.python import cp_model
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 
 STEPS_A_POD = 5000
 RUNS = 3

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from htas.model.flavours import Billing, Catalogue
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,

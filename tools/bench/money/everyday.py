@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from htas.model.billing import Billing
 from htas.model.constraints import Constraints, SpreadConstraint
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, HorizontalScaler, Load, Rescale, Workload

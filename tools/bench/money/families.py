@@ -16,8 +16,9 @@ from random import Random
 import msgspec
 
 from htas.experiments.workloads import openb, patterns
+from htas.model.billing import Billing
 from htas.model.constraints import Constraints, PodAffinityTerm
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement

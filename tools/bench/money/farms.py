@@ -13,13 +13,12 @@ from random import Random
 import msgspec
 
 from htas.experiments.workloads.openb import GPU_MILLI
+from htas.model.billing import Billing
 from htas.model.constraints import Constraints
-from htas.model.flavours import Billing, Catalogue, Flavour
-from htas.model.resources import Resources
+from htas.model.flavours import Catalogue
 from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
-    GIB,
     HOUR_S,
     MINUTE_S,
     STATEFUL,
@@ -36,6 +35,7 @@ from tools.bench.money.scenes import (
     poisson,
     service,
     unstated,
+    with_cards,
     with_gpus,
     with_priority,
 )
@@ -283,7 +283,7 @@ _CARD = "example.com/card"
 
 def aws_gpus() -> Catalogue:
     """g4dn and g5 with one and four GPUs, c6i and m6i without, by the second from a minute on."""
-    kept = Resources(100, int(0.8 * GIB), 0, 0)
+    kept = (100, 0.8)
     rows = (
         ("g4dn.xlarge", 4, 16, 1, "t4", 0.526),
         ("g4dn.2xlarge", 8, 32, 1, "t4", 0.752),
@@ -294,18 +294,13 @@ def aws_gpus() -> Catalogue:
         ("g5.12xlarge", 48, 192, 4, "a10g", 5.672),
     )
     dear = tuple(
-        Flavour(
-            name,
-            Resources.of({"cpu": cores * 1000, "memory": gib * GIB, "pods": 110, GPU_MILLI: gpus * 1000}),
-            round(price * 10**9),
-            kept,
-            labels={_CARD: card},
-        )
+        msgspec.structs.replace(each, labels={_CARD: card})
         for name, cores, gib, gpus, card, price in rows
+        for each in with_cards([(name, cores, gib, price)], {GPU_MILLI: gpus * 1000}, kept)
     )
     plain: list[Row] = [(f"c6i.{cores}", cores, cores * 2, 0.0425 * cores) for cores in (2, 4, 8, 16)]
     plain += [(f"m6i.{cores}", cores, cores * 4, 0.048 * cores) for cores in (2, 4, 8, 16)]
-    return Catalogue(dear + flavours(plain, (100, 0.8)), billing=Billing(1, 60))
+    return Catalogue(dear + flavours(plain, kept), billing=Billing(1, 60))
 
 
 _MODELS = ((250, 700, 3.0), (250, 700, 3.0), (500, 1500, 6.0), (500, 1000, 5.0), (1000, 3000, 11.0))

@@ -11,8 +11,9 @@ from random import Random
 
 import msgspec
 
+from htas.model.billing import Billing
 from htas.model.constraints import Constraints
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Task, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,

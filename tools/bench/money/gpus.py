@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from htas.model.flavours import Billing, Catalogue, Flavour
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Task, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
-    GIB,
     HOUR_S,
     MINUTE_S,
     STATEFUL,
@@ -29,6 +29,7 @@ from tools.bench.money.scenes import (
     poisson,
     service,
     unstated,
+    with_cards,
 )
 
 GPU = "nvidia.com/gpu"
@@ -38,15 +39,10 @@ GpuRow = tuple[str, int, int, int, float]
 
 
 def _sold(gpus: list[GpuRow], plain: list[Row], billing: Billing, currency: str = "USD") -> Catalogue:
-    kept = Resources(KEPT[0], int(KEPT[1] * GIB), 0, 0)
     cards = tuple(
-        Flavour(
-            name,
-            Resources.of({"cpu": cores * 1000, "memory": gib * GIB, "pods": 110, GPU: count}),
-            round(price * 10**9),
-            kept,
-        )
+        each
         for name, cores, gib, count, price in gpus
+        for each in with_cards([(name, cores, gib, price)], {GPU: count}, KEPT)
     )
     return Catalogue(cards + flavours(plain, KEPT), currency, billing)
 

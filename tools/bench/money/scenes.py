@@ -77,6 +77,14 @@ def flavours(
     )
 
 
+def with_cards(rows: Iterable[Row], cards: Mapping[str, int], kept: tuple[int, float]) -> tuple[Flavour, ...]:
+    """Flavours of a price list that have so much of some extended resources each."""
+    return tuple(
+        msgspec.structs.replace(each, capacity=Resources.of({**each.capacity.amounts(), **cards}))
+        for each in flavours(rows, kept)
+    )
+
+
 def job(
     name: str, cpu_m: int, gib: float, runs_s: float, *, states: float | None = 1.0, rounded_to_s: float = 30.0
 ) -> Task:

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterator
 from random import Random
 
+import msgspec
+
 from htas.experiments.workloads.openb import GPU_MILLI
-from htas.model.flavours import Billing, Catalogue, Flavour
-from htas.model.resources import Resources
+from htas.model.billing import Billing
+from htas.model.flavours import Catalogue
 from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Workload
 from tools.bench.money.scenes import (
     DEPLOYED,
-    GIB,
     HOUR_S,
     MINUTE_S,
     STATEFUL,
@@ -33,6 +34,7 @@ from tools.bench.money.scenes import (
     poisson,
     service,
     unstated,
+    with_cards,
     with_gpus,
     with_priority,
 )
@@ -261,7 +263,7 @@ def _two_coasts(seed: int) -> Scene:
 
 def graviton() -> Catalogue:
     """c7g, m7g, r7g, and g5g with T4G, of which few are there; by the second from a minute on."""
-    kept = Resources(110, int(0.9 * GIB), 0, 0)
+    kept = (110, 0.9)
     gpu_rows = (
         ("g5g.xlarge", 4, 8, 1, 0.42, 5),
         ("g5g.2xlarge", 8, 16, 1, 0.556, 5),
@@ -269,21 +271,16 @@ def graviton() -> Catalogue:
         ("g5g.16xlarge", 64, 128, 2, 2.744, 2),
     )
     cards = tuple(
-        Flavour(
-            name,
-            Resources.of({"cpu": cores * 1000, "memory": gib * GIB, "pods": 110, GPU_MILLI: gpus * 1000}),
-            round(price * 10**9),
-            kept,
-            stock=stock,
-        )
+        msgspec.structs.replace(each, stock=stock)
         for name, cores, gib, gpus, price, stock in gpu_rows
+        for each in with_cards([(name, cores, gib, price)], {GPU_MILLI: gpus * 1000}, kept)
     )
     plain: list[Row] = [
         (f"{kind}.{cores}", cores, cores * ratio, price * cores)
         for kind, ratio, price in (("c7g", 2, 0.0363), ("m7g", 4, 0.0408), ("r7g", 8, 0.0536))
         for cores in (2, 4, 8, 16)
     ]
-    return Catalogue(cards + flavours(plain, (110, 0.9)), billing=Billing(1, 60))
+    return Catalogue(cards + flavours(plain, kept), billing=Billing(1, 60))
 
 
 def _sweep(random: Random, number: int, at_s: float) -> Iterator[Arrival]:

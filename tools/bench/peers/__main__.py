@@ -29,7 +29,7 @@ from rich.table import Table
 
 from htas.config.loader import load_catalogue
 from htas.config.places import config_file
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 from htas.model.money import bill_amount
 from htas.sandbox.workload import Workload
 from tools.bench.money.__main__ import seeds

@@ -93,6 +93,8 @@ def clean(context: PlanContext, rest: RestOfPlan, *, is_due: bool) -> ScaleDown:
                 candidates += round_.replace(
                     sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
                 )
+            if policy.approval is None:  # else nobody knows whether the dearer node is ever drained
+                candidates = round_.spare(candidates, rescheduler)
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
             is_at_rest = rest.may_replace and not round_.proposals and not snapshot.drains

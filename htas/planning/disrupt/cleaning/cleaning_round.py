@@ -55,6 +55,26 @@ class CleaningRound:
     bought: int = 0
     """How many machines the plan buys already."""
 
+    def spare(self, candidates: Sequence[DrainCandidate], rescheduler: Rescheduler) -> list[DrainCandidate]:
+        """Keep empty nodes that take the pods of dearer nodes which find room nowhere else; returns all others.
+
+        Empty nodes go first, so that a cheap one went and the dear one beside it stayed for its few pods.
+        """
+        free = [each for each in candidates if each.is_empty and each.outgoing is None]
+        least = min((each.price for each in free), default=None)
+        dearer = [each for each in candidates if least is not None and not each.is_empty and each.price > least]
+        spared: dict[str, str] = {}
+        with rescheduler.sim.fork():
+            for candidate in sorted(dearer, key=lambda each: each.rank):
+                if self.sizes[candidate.group.name] > candidate.group.min_nodes:
+                    still_free = [each for each in free if each.node.name not in spared]
+                    targets = _empty_targets(candidate, still_free, rescheduler)
+                    spared |= dict.fromkeys(targets, candidate.node.name)
+        for name, source in sorted(spared.items()):
+            message = f"empty, but pods of {source}, which costs more, can go there"
+            self.kept.append(KeptNode(name, Kept.NEEDED, message))
+        return [each for each in candidates if each.node.name not in spared]
+
     def take(self, candidate: DrainCandidate, rescheduler: Rescheduler) -> None:
         """Empty the candidate or keep it, and write down which."""
         kept = self._round_keeps(candidate)
@@ -196,6 +216,22 @@ class CleaningRound:
             message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
             return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
         return None
+
+
+def _empty_targets(
+    candidate: DrainCandidate, free: Sequence[DrainCandidate], rescheduler: Rescheduler
+) -> Iterable[str]:
+    """The empty nodes, cheaper than a node, that its pods go to where they find no room elsewhere. The moves are made
+    in the simulation."""
+    sim = rescheduler.sim
+    rows = {each.node.name: sim.table.row_of[each.node.name] for each in free}
+    with sim.closed(rows.values()):
+        moves = rescheduler.empty(candidate)
+    if not isinstance(moves, KeptNode) or moves.reason is not Kept.NO_PLACE_TO_MOVE_PODS:
+        return ()
+    with sim.closed([rows[each.node.name] for each in free if each.price >= candidate.price]):
+        moves = rescheduler.empty(candidate)
+    return () if isinstance(moves, KeptNode) else {move.target or "" for move in moves} & rows.keys()
 
 
 def _looked(memory: Memory, looked_at: Mapping[str, float]) -> Memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.experiments.baselines.well_set import tuned
-from htas.model.flavours import Billing
+from htas.model.billing import Billing
 
 
 @pytest.mark.parametrize(

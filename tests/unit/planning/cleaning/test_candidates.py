@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState
 from htas.model.disruptions import Drain
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import (

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.billing import Billing
 from htas.model.constraints import Constraints
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED, Node
 from htas.model.pods import MAY_MIGRATE, Pod

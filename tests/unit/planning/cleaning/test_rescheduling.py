@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.billing import Billing
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
 from htas.model.disruptions import Drain
-from htas.model.flavours import Billing, Catalogue
+from htas.model.flavours import Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, RunLength, RunLengthSource
@@ -122,6 +123,30 @@ def test_empty_nodes_go_before_anything_could_be_moved_to_them() -> None:
     cleaning = cleaned(snapshot)
     assert removed(cleaning) == ["empty"]
     assert kept(cleaning) == {"used": Kept.NO_PLACE_TO_MOVE_PODS}
+
+
+LARGE_NODE: dict[str, Any] = {"flavour": "large", "cpu": "8", "memory": "16Gi"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gone", "moved"),
+    [
+        pytest.param({"cheap": {}, "dear": LARGE_NODE}, ["dear"], [("a", "dear", "cheap")], id="the dear one's pod has no other place"),
+        pytest.param({"cheap": {}, "spare": {}, "dear": LARGE_NODE}, ["spare", "dear"], [("a", "dear", "cheap")], id="one empty node of two is enough"),
+        pytest.param({"cheap": {}, "dear": LARGE_NODE, "room": STAYS}, ["cheap", "dear"], [("a", "dear", "room")], id="there is other room"),
+        pytest.param({"cheap": {"cpu": "1"}, "dear": LARGE_NODE}, ["cheap"], [], id="the pod does not fit there"),
+        pytest.param({"cheap": LARGE_NODE, "dear": LARGE_NODE}, ["cheap"], [], id="the empty one costs as much"),
+    ],
+)  # fmt: skip
+def test_an_empty_node_stays_for_the_pods_of_a_dearer_one(
+    nodes: dict[str, dict[str, Any]], gone: list[str], moved: list[tuple[str, str, str]]
+) -> None:
+    """The cheap node went at once, since it was empty, and the dear one stayed for a pod that would have fitted it."""
+    there = [owned_node(name, **how) for name, how in nodes.items()]
+    cleaning = cleaned(quiet_snapshot(there, [job_on("dear", "a", "2")]), policy_with({"max_nodes_at_once": 3}))
+    assert (sorted(removed(cleaning)), moves(cleaning)) == (sorted(gone), moved)
+    if "cheap" not in gone:
+        assert message(cleaning, "cheap") == "empty, but pods of dear, which costs more, can go there"
 
 
 def test_empty_nodes_go_first_even_if_their_daemons_count_as_use() -> None:
