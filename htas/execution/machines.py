@@ -81,15 +81,19 @@ class Machines:
         self.gate.timeouts = policy.timeouts
 
     def launch(
-        self, launches: Sequence[Launch], owners_of: Callable[[str], tuple[str, ...]] = _no_owners
+        self,
+        launches: Sequence[Launch],
+        owners_of: Callable[[str], tuple[str, ...]] = _no_owners,
+        decided_at: float | None = None,
     ) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time.
 
-        `owners_of` tells the marks of the owners that a claim is for.
+        `owners_of` tells the marks of the owners that a claim is for. `decided_at` is the plan's instant (None: now):
+        all claims of a plan are made then, so that the journal tells which launches were decided together.
         """
         if not launches:
             return []
-        wanted = [self._wanted(launch, owners_of(launch.claim)) for launch in launches]
+        wanted = [self._wanted(launch, owners_of(launch.claim), decided_at) for launch in launches]
         store = self._ports.store
         try:
             together = put_together(store, wanted)
@@ -102,7 +106,7 @@ class Machines:
             self.cloud.begin(claim.id, partial(self._orders.order, claim))
         return outcomes
 
-    def _wanted(self, launch: Launch, owners: tuple[str, ...]) -> NodeClaim:
+    def _wanted(self, launch: Launch, owners: tuple[str, ...], decided_at: float | None) -> NodeClaim:
         now = self._ports.clock.now()
         price = self.policy.catalogue.price(launch.flavour, launch.zone)
         return NodeClaim(
@@ -110,7 +114,7 @@ class Machines:
             group=launch.group,
             flavour=launch.flavour,
             state=ClaimState.WANTED,
-            created_at=now,
+            created_at=now if decided_at is None else decided_at,
             since=now,
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
