@@ -320,6 +320,11 @@ class StorePort(Protocol):
         """Claims that are not Released."""
         ...
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        """Claims that were made at or after an instant, those included that are Released (for `Retention.released_s`
+        at least)."""
+        ...
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         """Write a claim whose `version` is the stored one (0: it must be new); returns it with the next version.
 

@@ -25,7 +25,8 @@ from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
 from htas.documents.nodes import PresentCluster, Reasons, present_of
-from htas.documents.words import HOURS_A_MONTH, ago, counted, length
+from htas.documents.words import ago, counted, length
+from htas.model.billing import HOURS_A_MONTH
 from htas.model.money import NANOS, price_text
 from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
@@ -34,6 +35,7 @@ from htas.execution.our_machines import strangers
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
+from htas.execution.settled_launches import journal_settled
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.disruptions import drains_of, rearrangement_of
@@ -49,6 +51,7 @@ from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.planner import Planner, plan
+from htas.planning.provision.launch_record import HOUR_S, as_journalled
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths
@@ -147,6 +150,10 @@ class Daemon:
         self._announcing = EventRecorder(ports.announcer, policy)
         self.approvals = Approvals(policy.approval, ports.clock.now)
         self._memory = Memory()
+        self._owes_launches = True
+        """Whether the journal may have launches that the memory lacks."""
+        self._launches_until = -math.inf
+        """Up to when the memory has them all."""
         self._generation = 0
         self._last: ClusterSnapshot | None = None
         self._stays = Stays()
@@ -213,6 +220,7 @@ class Daemon:
 
     def take_over(self) -> list[Outcome]:
         """Begin to lead after another daemon: what our own journal still intends has been overtaken."""
+        self._owes_launches = True
         return take_over(replace(self.ports, store=self._journal), self._machines)
 
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
@@ -233,7 +241,8 @@ class Daemon:
         decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
         allowed, said = self.approvals.gate(decided, snapshot, self.policy.catalogue.currency)
-        self._memory = allowed.memory
+        self._memory, self._launches_until = allowed.memory, snapshot.taken_at
+        self._journal_settled(snapshot)
         executed = self._executor.execute(allowed, snapshot)
         self.approvals.settle(executed)
         self.searching.ended(executed, snapshot)
@@ -288,6 +297,29 @@ class Daemon:
         self._retries.begin(before.failed_moves)
         self._machines.times = before.machine_times
         self._memory = known.after_a_restart()
+        self._launches_until, self._owes_launches = newest[0].at, True
+
+    def _recall_launches(self, now: float) -> None:
+        """Add to the memory the launches of the last hour that the journal alone has.
+
+        The bound on launches holds whether history can be read or not. While the journal cannot be read, nothing is
+        launched.
+        """
+        if not self._owes_launches or self._journal.problem:
+            return
+        with suppress(HTASError):  # the journal has noted it
+            claims = self._journal.claims_made_since(now - HOUR_S)
+            launches = as_journalled(self._memory.launches, claims, self._launches_until, now)
+            self._memory = msgspec.structs.replace(self._memory, launches=launches)
+            self._owes_launches = False
+
+    def _journal_settled(self, snapshot: ClusterSnapshot) -> None:
+        """Write down which launches are settled; while the journal cannot be written, that waits."""
+        if snapshot.store_problem:
+            return
+        with suppress(HTASError):  # the journal has noted it
+            under_way = self._cloud_calls.under_way
+            journal_settled(self._journal, snapshot.claims, self._memory.launches, under_way)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -336,6 +368,7 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         business, cloud = self._journal.business(), self._look_at_the_cloud()
+        self._recall_launches(now)
         view = self._machines.observed(cloud.instances, business.claims)
         theirs = strangers(cloud.instances, self.policy.cluster)
         claims = tuple(claim for claim in business.claims if claim.instance not in theirs)

@@ -143,9 +143,11 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     away = float(bool(snapshot.cloud_problem))
     yield GaugeMetricFamily("htas_cloud_away", "1 while the cloud does not answer.", value=away)
     waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
-    unused = snapshot.memory.launches.unused.values()
+    launches = snapshot.memory.launches
+    unused = {(owner, at) for owner, each in launches.counted().items() for at in each.launched_at}
+    unused |= {(owner, at) for owner, instants in launches.of_nobody.items() for at in instants}
     what = "Launches within the last hour that none of their pods came to use, by owner of the pods."
-    yield GaugeMetricFamily("htas_unused_launches", what, value=float(sum(len(each.launched_at) for each in unused)))
+    yield GaugeMetricFamily("htas_unused_launches", what, value=float(len(unused)))
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
 
 

@@ -55,7 +55,8 @@ class Executor:
         pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
         for bind in plan.bind:
             self._bind(bind, pods)
-        outcomes = self.machines.launch(plan.launches, plan.memory.launches.owners_of) + self.begin(plan, snapshot)
+        outcomes = self.machines.launch(plan.launches, plan.memory.launches.owners_of, plan.taken_at)
+        outcomes += self.begin(plan, snapshot)
         if not snapshot.store_problem:  # each of its steps is journalled
             outcomes += self.rearrangement.advance(plan.carry, snapshot, self.expectations.binds)
         return (*self.calls.done(), *self.machines.cloud.answers(), *outcomes)

@@ -86,6 +86,9 @@ class Journal:
     def claims(self) -> Sequence[NodeClaim]:
         return self._tried(self._store.claims)
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        return self._tried(lambda: self._store.claims_made_since(since))
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._tried(lambda: self._store.put_claim(claim))
 

@@ -26,11 +26,16 @@ def no_owners(claim: str) -> tuple[str, ...]:
 
 
 def launch(
-    ports: Ports, cloud: CloudCalls, orders: Orders, launches: Sequence[Launch], owners_of: OwnersOf
+    ports: Ports,
+    cloud: CloudCalls,
+    orders: Orders,
+    launches: Sequence[Launch],
+    owners_of: OwnersOf,
+    decided_at: float,
 ) -> list[Outcome]:
     """Journal the claims of launches, then have their machines asked for; what could not be journalled is told."""
     now = ports.clock.now()
-    claims = [wanted(orders.policy, each, owners_of(each.claim), now) for each in launches]
+    claims = [wanted(orders.policy, each, owners_of(each.claim), decided_at, now) for each in launches]
     try:
         together = put_together(ports.store, claims)
     except HTASError as error:
@@ -43,7 +48,7 @@ def launch(
     return outcomes
 
 
-def wanted(policy: Policy, launch: Launch, owners: tuple[str, ...], now: float) -> NodeClaim:
+def wanted(policy: Policy, launch: Launch, owners: tuple[str, ...], decided_at: float, now: float) -> NodeClaim:
     """The claim of a launch that was decided."""
     price = policy.catalogue.price(launch.flavour, launch.zone)
     return NodeClaim(
@@ -51,7 +56,7 @@ def wanted(policy: Policy, launch: Launch, owners: tuple[str, ...], now: float) 
         group=launch.group,
         flavour=launch.flavour,
         state=ClaimState.WANTED,
-        created_at=now,
+        created_at=decided_at,
         since=now,
         zone=launch.zone,
         nanos_per_hour=launch.nanos_per_hour,

@@ -87,9 +87,18 @@ class Machines:
         self._orders.policy = self.bookkeeper.policy = policy
         self.gate.timeouts = policy.timeouts
 
-    def launch(self, launches: Sequence[Launch], owners_of: OwnersOf = no_owners) -> list[Outcome]:
-        """Journal the claims, then have the cloud asked for their machines, several at a time."""
-        return launch(self._ports, self.cloud, self._orders, launches, owners_of) if launches else []
+    def launch(
+        self, launches: Sequence[Launch], owners_of: OwnersOf = no_owners, decided_at: float | None = None
+    ) -> list[Outcome]:
+        """Journal the claims, then have the cloud asked for their machines, several at a time.
+
+        `decided_at` is the plan's instant (None: now): all claims of a plan are made then, so that the journal tells
+        which launches were decided together.
+        """
+        if not launches:
+            return []
+        at = self._ports.clock.now() if decided_at is None else decided_at
+        return launch(self._ports, self.cloud, self._orders, launches, owners_of, at)
 
     def observed(
         self, instances: Sequence[Instance] | None = None, claims: Sequence[NodeClaim] | None = None

@@ -128,11 +128,16 @@ ENDED_KEPT = 1000
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A pod that ran to its end, well or not; `at` where its containers tell when."""
+    """A pod that ran to its end, well or not; `at` where its containers tell when.
+
+    `maker` is what makes pods like it, with its namespace (`Pod.maker`).
+    """
 
     uid: str
     succeeded: bool
     at: float | None = None
+    node: str | None = None
+    maker: str = ""
 
 
 class ClusterView(msgspec.Struct, frozen=True):

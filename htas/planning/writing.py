@@ -33,8 +33,8 @@ from htas.planning.disrupt.rearrangement.advance import RearrangementSteps
 from htas.planning.place.context import PlanContext
 from htas.planning.place.deletion_costs import DeletionCosts
 from htas.planning.place.queue import SchedulingQueue
+from htas.planning.provision.launch_record import with_launched
 from htas.planning.provision.purchase import BoughtMachine
-from htas.planning.provision.unused_launches import with_launched
 from htas.planning.schedule import Scheduled
 
 

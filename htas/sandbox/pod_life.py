@@ -165,7 +165,7 @@ class PodLife:
             self._queue.after(record.repeats_s, partial(self._finish, key, uid))
             record.repeats_s = 0.0
             return
-        self._ended.append(Ended(uid, True, self._clock.now()))
+        self._ended.append(_end(record.pod, True, self._clock.now()))
         self._ledger.finished += 1
         self._ledger.finished_tasks.append(record.controller.key if record.controller is not None else key)
         if record.controller is not None:
@@ -206,7 +206,7 @@ class PodLife:
         if not fails:
             return
         if pod.started_at is not None:
-            self._ended.append(Ended(pod.uid, False, self._clock.now()))
+            self._ended.append(_end(pod, False, self._clock.now()))
         if record.runs_s is not None and pod.started_at is not None:
             self._ledger.work_lost_s += self._clock.now() - pod.started_at
         if controller.kind is ControllerKind.BARE:
@@ -223,3 +223,7 @@ class PodLife:
         controller.most_wanted = max(controller.most_wanted, controller.wanted)
         while len(controller.pods) < controller.wanted:
             self._create(controller)
+
+
+def _end(pod: Pod, succeeded: bool, at: float) -> Ended:
+    return Ended(pod.uid, succeeded, at, pod.node, f"{pod.namespace}/{pod.maker}")

@@ -87,6 +87,16 @@ def test_released_claims_are_history(store: StorePort) -> None:
         store.put_claim(claim())
 
 
+def test_claims_of_late_are_known_whether_they_are_released_or_not(store: StorePort) -> None:
+    made_at = {"c1": NOW - 60, "c2": NOW, "c3": NOW + 60}
+    claims = {name: msgspec.structs.replace(claim(name), created_at=at) for name, at in made_at.items()}
+    written = {name: store.put_claim(each) for name, each in claims.items()}
+    gone = msgspec.structs.replace(written["c2"], state=ClaimState.RELEASED, launched_for=("o",), since=NOW + 90)
+    released = store.put_claim(gone)
+    assert list(store.claims_made_since(NOW)) == [released, written["c3"]]
+    assert list(store.claims_made_since(NOW - 60)) == [written["c1"], released, written["c3"]]
+
+
 def test_of_two_writers_exactly_one_wins(store: StorePort) -> None:
     won: list[str] = []
 

@@ -1,5 +1,11 @@
 """Whatever clouds, nodes, device plugins and other schedulers do: launches are bounded, nothing is killed, bills are right.
 
+With limits.maxLaunchesPerPod = m, within any hour: at most m machines on which no work starts are launched for a pod. For
+an owner of r pods that bring their machines down before these have served, machines are launched (m + 1) r - 1 times at
+most: m times for the first pod, and m for each machine in use, which may fail as well. At most 4 m launches for pods of
+a namespace come to nothing, whatever their owners are called, and one more for each other maker that is at work at the
+same time. So it is where the daemon restarts again and again and has its journal alone.
+
 To add a fault, write what it does to the node that registers (`FAULTS`) or to the machine that boots (`BOOTS`).
 """
 
@@ -9,23 +15,27 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import msgspec
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from htas.model.holds import Hold
+from htas.adapters.sqlite.store import SqliteStore
+from htas.daemon.cycle import CycleResult
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.provision.launch_limits import OWNERS_OF_A_NAMESPACE
+from htas.ports import TransientError
 from htas.sandbox.cloud import Boot
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
 from htas.sandbox.world import World
 from tests.builders import constrained, make_flavour, make_policy, no_schedule
-from tests.stories.play import GIB, Story, batch
+from tests.stories.play import GIB, Story, batch, service
 
 HOUR_S = 3600.0
 PLAYED_S = 1.5 * HOUR_S
@@ -109,6 +119,15 @@ BOOTS = {boot.value: boot for boot in (Boot.FAILS, Boot.NEVER_REGISTERS, Boot.RE
 """What becomes of a machine before that."""
 
 
+class JournalAlone(SqliteStore):
+    """A store whose history can be neither written nor read."""
+
+    def _away(self, *_: object, **__: object) -> Any:
+        raise TransientError("history is away")
+
+    add_profile = profile = add_runs = runs = add_cycle = cycles = _away
+
+
 class Misbehaving(SandboxCluster):
     """A cluster whose nodes register with the faults of a list, one after another, again and again."""
 
@@ -132,18 +151,24 @@ class Course:
     rescales: tuple[Rescale, ...]
     takes_after_s: float | None
     """The other scheduler binds its pods so long after they have room; None: it declines them."""
+    restarts_every_s: float | None = None
+    """Another daemon begins so often, with the journal alone; None: one goes on."""
 
 
 def courses(faults: st.SearchStrategy[str]) -> st.SearchStrategy[Course]:
     return st.builds(
-        lambda faults, work, again, takes_after_s: Course(
-            tuple(faults), tuple(work), _again(work) if again else (), takes_after_s
+        lambda faults, work, again, takes_after_s, restarts_every_s: Course(
+            tuple(faults), tuple(work), _again(work) if again else (), takes_after_s, restarts_every_s
         ),
         st.lists(faults, min_size=1, max_size=6),
         st.lists(_arrivals(), min_size=1, max_size=4, unique_by=lambda arrival: arrival.task.name),
         st.booleans(),
         st.sampled_from((None, None, 60.0)),
+        RESTARTS,
     )
+
+
+RESTARTS = st.sampled_from((None, None, 70.0, 400.0))
 
 
 def _arrivals() -> st.SearchStrategy[Arrival]:
@@ -186,6 +211,20 @@ def _again(work: list[Arrival]) -> tuple[Rescale, ...]:
     )
 
 
+def play(story: Story, restarts_every_s: float | None, listener: Callable[[CycleResult], None]) -> None:
+    """Play a story, with restarts that know the journal alone."""
+    if restarts_every_s is not None:
+        story.store = JournalAlone(":memory:")
+        story.crash()
+    story.daemon.listeners.append(listener)
+    at = restarts_every_s or PLAYED_S
+    while at < PLAYED_S:
+        story.play(at).crash()
+        story.daemon.listeners.append(listener)
+        at += restarts_every_s or PLAYED_S
+    story.play(PLAYED_S)
+
+
 class Played:
     """A course, played to its end."""
 
@@ -202,9 +241,7 @@ class Played:
             boot = course.faults[i % len(course.faults)]
             world.cloud.arrange_boot(BOOTS.get(boot, Boot.WELL))
         world.load(Workload("course", course.arrivals, course.rescales))
-        if course.takes_after_s is not None:
-            self.story.daemon.listeners.append(lambda result: self._take(result.plan.nominate))
-        self.story.play(PLAYED_S)
+        play(self.story, course.restarts_every_s, self._take)
 
     def _register(self, node: Node) -> Node:
         """The fault of the machine, by the order in which it was launched."""
@@ -212,11 +249,11 @@ class Played:
         fault = self._course.faults[(int(instance) - 1) % len(self._course.faults)]
         return FAULTS.get(fault, FAULTS["well"])(self.story.world, node)
 
-    def _take(self, holds: tuple[Hold, ...]) -> None:
+    def _take(self, result: CycleResult) -> None:
         """The other scheduler binds what has room, a while later and one after another."""
-        world = self.story.world
-        for hold in holds:
-            world.queue.after(self._course.takes_after_s or 0.0, partial(self._bind, hold.pod, hold.node))
+        world, after_s = self.story.world, self._course.takes_after_s
+        for hold in result.plan.nominate if after_s is not None else ():
+            world.queue.after(after_s or 0.0, partial(self._bind, hold.pod, hold.node))
 
     def _bind(self, key: str, node: str) -> None:
         cluster = self.story.world.cluster
@@ -273,3 +310,95 @@ def test_bills_are_what_the_cloud_charges(course: Course) -> None:
         for bill in story.store.bills(story.start)
     }
     assert billed == charged
+
+
+# Machines that their pods bring down, and pods whose owners change each time.
+
+
+class BroughtDown:
+    """Services whose pods each bring their machine down so long after the first of them has started on it."""
+
+    def __init__(self, after_s: float, replicas: int, apart_s: float, restarts_every_s: float | None) -> None:
+        policy = make_policy([NodeGroup("any")], FLAVOURS[:1])
+        self.story = Story(policy)
+        self._after_s = after_s
+        self._known: set[str] = set()
+        grows = tuple(Rescale(apart_s * i, "default", "web", i + 1) for i in range(1, replicas))
+        self.story.world.load(Workload("course", (service("web", 1, requests=WHOLE),), grows))
+        play(self.story, restarts_every_s, self._bring_down)
+
+    def _bring_down(self, result: CycleResult) -> None:
+        world, snapshot = self.story.world, result.snapshot
+        used = _in_use(snapshot)
+        for node in snapshot.cluster.nodes:
+            if node.claim in used and node.name not in self._known:
+                self._known.add(node.name)
+                _vanishes_after(self._after_s, world, node)
+
+
+WHOLE = Resources(500, 12 * GIB, 0, 1)
+"""A machine holds one such pod."""
+
+
+def tries(story: Story) -> list[float]:
+    """When machines were launched: those of one plan are one try where they are for one owner."""
+    return [result.snapshot.taken_at for result in story.seen if result.plan.launch]
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, phases=UNSHRUNK)
+@given(st.floats(0.0, 900.0), st.integers(1, 4), st.sampled_from((0.0, 37.0, 300.0)), RESTARTS)
+def test_machines_that_fail_soon_after_their_pods_start_are_launched_so_many_times_for_each_pod(
+    after_s: float, replicas: int, apart_s: float, restarts_every_s: float | None
+) -> None:
+    story = BroughtDown(after_s, replicas, apart_s, restarts_every_s).story
+    assert most_within_an_hour(tries(story)) <= (story.policy.max_launches_per_pod + 1) * replicas - 1
+
+
+@dataclass(frozen=True)
+class Retries:
+    """A maker that replaces its pod again and again: by one that asks for more, or that a maker of another name makes.
+
+    Makers whose names differ in their digits alone count as one.
+    """
+
+    every_s: float
+    grows: bool
+    seed: int
+
+    def arrivals(self) -> list[Arrival]:
+        names, many = Random(self.seed), int(PLAYED_S / self.every_s)
+        drawn = ["".join(names.choices("abcdefgh", k=12)) for _ in range(many)]
+        if not self.grows:
+            return [service(name, 1, at_s=self.every_s * i, requests=WHOLE) for i, name in enumerate(drawn)]
+        sizes = (Resources(500, 12 * GIB + i * 2**20, 0, 1) for i in range(many))
+        template = f"Workflow/{drawn[0]}"
+        return [
+            service(name, 1, at_s=self.every_s * i, requests=size, template=template)
+            for i, (name, size) in enumerate(zip(drawn, sizes, strict=True))
+        ]
+
+    def course(self) -> tuple[list[Arrival], list[Rescale]]:
+        """Each pod comes a moment after the one before it was deleted."""
+        arrivals = self.arrivals()
+        return arrivals, [Rescale(a.at_s + self.every_s - 1.0, "default", a.task.name, 0) for a in arrivals]
+
+
+RETRIES = st.builds(Retries, st.floats(30.0, 300.0), st.booleans(), st.integers(0, 2**30))
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, phases=UNSHRUNK)
+@given(
+    st.lists(RETRIES, min_size=1, max_size=3, unique_by=lambda each: each.seed),
+    st.sampled_from(("vanishes at once", "a taint for ever", "starts nothing", *BOOTS)),
+    RESTARTS,
+)
+def test_so_many_machines_are_launched_for_nothing_in_a_namespace_whatever_its_makers_are_called(
+    makers: list[Retries], fault: str, restarts_every_s: float | None
+) -> None:
+    courses = [maker.course() for maker in makers]
+    arrivals = tuple(each for arrivals, _ in courses for each in arrivals)
+    rescales = tuple(each for _, rescales in courses for each in rescales)
+    story = Played(Course((fault,), arrivals, rescales, None, restarts_every_s)).story
+    most = OWNERS_OF_A_NAMESPACE * story.policy.max_launches_per_pod
+    launched = [result.snapshot.taken_at for result in story.seen for _ in result.plan.launch]
+    assert most_within_an_hour(launched) <= most + len(makers) - 1

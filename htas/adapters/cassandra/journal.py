@@ -56,6 +56,11 @@ class Journal:
         found = self._listed("reading claims", _CLAIMS, CLAIM_SHARDS)
         return sorted((decoded(body, NodeClaim) for is_open, body in found if is_open), key=lambda claim: claim.id)
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        found = self._listed("reading claims", _CLAIMS, CLAIM_SHARDS)  # a Released one is there until it expires
+        claims = (decoded(body, NodeClaim) for _, body in found)
+        return sorted((claim for claim in claims if claim.created_at >= since), key=lambda claim: claim.id)
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         written = msgspec.structs.replace(claim, version=claim.version + 1)
         is_open = claim.state is not ClaimState.RELEASED

@@ -44,6 +44,9 @@ class CassandraStore:
     def claims(self) -> Sequence[NodeClaim]:
         return self._journal.claims()
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        return self._journal.claims_made_since(since)
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journal.put_claim(claim)
 

@@ -247,7 +247,7 @@ class LiveView:
         if doubts:
             self._tell("Pod", key, doubts, are_doubts=True)
         if pod is None:
-            self._note_end(pods.ended(raw))
+            self._note_end(pods.ended(raw, self._around))
             self._drop_pod(key)
             return
         pod = self._sharing.of(pod)

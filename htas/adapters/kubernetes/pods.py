@@ -249,14 +249,16 @@ def _ready_since(raw: wire.Pod) -> float | None:
     return epoch(since) or 0.0
 
 
-def ended(raw: wire.Pod) -> Ended | None:
+def ended(raw: wire.Pod, around: Surroundings) -> Ended | None:
     """How the pod ended; None: it has not."""
     phase = _PHASES.get(raw.status.phase)
     if phase not in (Phase.SUCCEEDED, Phase.FAILED):
         return None
     states = [status.state.terminated for status in raw.status.container_statuses or () if status.state is not None]
     instants = [state.finished_at.timestamp() for state in states if state is not None and state.finished_at]
-    return Ended(raw.metadata.uid, phase is Phase.SUCCEEDED, max(instants, default=None))
+    meta, at = raw.metadata, max(instants, default=None)
+    maker = f"{namespace(meta)}/{template_of(meta, _owner(meta, around))}"
+    return Ended(meta.uid, phase is Phase.SUCCEEDED, at, raw.spec.node_name or None, maker)
 
 
 def _grace_s(raw: wire.Pod) -> float:

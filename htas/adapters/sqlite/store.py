@@ -72,6 +72,11 @@ class SqliteStore:
     def claims(self) -> Sequence[NodeClaim]:
         return self._bodies("SELECT body FROM claims WHERE open = 1 ORDER BY id", (), NodeClaim)
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        body = "CAST(body AS TEXT)"  # JSON, kept as bytes; a damaged one is told of where claims are read
+        is_recent = f"CASE WHEN json_valid({body}) THEN json_extract({body}, '$.created_at') >= ? END"
+        return self._bodies(f"SELECT body FROM claims WHERE {is_recent} ORDER BY id", (since,), NodeClaim)
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         written = msgspec.structs.replace(claim, version=claim.version + 1)
         values = (int(claim.state is not ClaimState.RELEASED), msgspec.json.encode(written))

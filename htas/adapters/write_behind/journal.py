@@ -26,6 +26,8 @@ from htas.ports import ConflictError, StorePort
 log = structlog.get_logger()
 
 BATCH, BATCH_BYTES = 100, 1 << 20
+RECENT_S = 3600.0
+"""Claims made within it are taken over though they are Released: launches of the last hour count."""
 WHOLES = ((Kind.CLAIM,), (Kind.DISRUPTION, Kind.DISRUPTION_END))
 """Kinds of entries that are about the same thing."""
 Kept = NodeClaim | Disruption
@@ -218,6 +220,7 @@ class JournalShipper(Shipper):
         """Have the local copy say what the remote store says. More written than `queued` entries: it looks again."""
         own = self._copy.claims()
         claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
+        recent = self._call(lambda store: store.claims_made_since(self._clock() - RECENT_S))
         disruptions = {each.id: each for each in self._call(lambda store: store.disruptions())}
         learned = self._call(lambda store: store.learned())
         # Bills of the last day, every open one, and those that another leader may have closed of ours.
@@ -237,6 +240,7 @@ class JournalShipper(Shipper):
                 return
             self._copy.adopt_claims(claims.values())
             self._copy.close_claims(released)
+            self._copy.adopt_claims(claim for claim in recent if claim.id not in claims)
             for key in {each.id for each in self._copy.disruptions()} | set(disruptions):
                 self._copy.adopt_disruption(key, disruptions.get(key))
             for flavour, allocatable in learned.items():

@@ -125,6 +125,9 @@ class WriteBehindStore:
     def claims(self) -> Sequence[NodeClaim]:
         return self._copy.claims()
 
+    def claims_made_since(self, since: float) -> Sequence[NodeClaim]:
+        return self._copy.claims_made_since(since)
+
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journalled(Kind.CLAIM, claim.id, claim, lambda: self._copy.put_claim(claim))
 

@@ -27,8 +27,13 @@ class Owners:
         self._kept: list[Pod] = []
 
     def of(self, pod: Pod) -> str:
-        """The mark of a pod's owner: its namespace, what makes pods like it, and a digest of what it asks of nodes."""
-        return f"{pod.namespace}/{pod.maker} {self._demands(pod)}"
+        """The mark of a pod's owner: its namespace, what makes pods like it, and digests of the groups and of what it
+        asks of nodes."""
+        return f"{maker_of(pod)} {self._groups:08x}{self._demands(pod)}"
+
+    def is_of_these_groups(self, owner: str) -> bool:
+        """Whether a mark was made while the groups were as they are now."""
+        return owner.rpartition(" ")[2].startswith(f"{self._groups:08x}")
 
     def _demands(self, pod: Pod) -> str:
         parts = id(pod.requests), id(pod.constraints)  # pods of one template share these objects
@@ -37,9 +42,24 @@ class Owners:
             # Names of claims are left out: each pod of a template may have its own, as generic ephemeral volumes do.
             constraints = msgspec.structs.replace(pod.constraints, claims=())
             demands = repr(_values((pod.requests, constraints)))
-            mark = self._marks[parts] = f"{crc32(demands.encode(), self._groups):08x}"
+            mark = self._marks[parts] = f"{crc32(demands.encode()):08x}"
             self._kept.append(pod)  # an object that died could leave its id to another one
         return mark
+
+
+def maker_of(pod: Pod) -> str:
+    """What makes pods like it, with its namespace: the part of its owner's mark that does not depend on demands."""
+    return f"{pod.namespace}/{pod.maker}"
+
+
+def is_made_by(maker: str, owner: str) -> bool:
+    """Whether a mark is of that maker (`maker_of`)."""
+    return owner.rpartition(" ")[0] == maker
+
+
+def namespace_of(owner: str) -> str:
+    """The namespace of a mark."""
+    return owner.partition("/")[0]
 
 
 class OwnersApart:
@@ -49,7 +69,7 @@ class OwnersApart:
     """
 
     def __init__(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
-        self._apart = snapshot.memory.launches.unused.keys()
+        self._apart = snapshot.memory.launches.counted().keys()
         self._owners = Owners(policy)
 
     def __bool__(self) -> bool:

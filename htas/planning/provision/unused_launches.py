@@ -1,21 +1,23 @@
 """Launches that none of their pods came to use, whatever the cause.
 
-A machine may fail, vanish, never be initialized, come with less than its flavour promises, refuse the pods, or be
-deleted empty since their scheduler declines them. Each time everything speaks for the next machine. So each launch is
-followed from the plan that made it: it is used once a pod that it was for, or another of the same owner, has started on
-its node. It is unused when its machine fails before that, when it is deleted though pods of the owner stayed pending
-while it was there, or when the node refuses those pods though nothing else runs there. What follows is in
-`launch_limits.py`.
+A machine may fail, vanish, never be initialized, come with less than its flavour promises, refuse the pods, be brought
+down by them as they start, or be deleted empty since their scheduler declines them. Each time everything speaks for the
+next machine. So each launch is followed from the plan that made it. It is in use once a pod that it was for, or another
+of the same owner, has started on its node. It is settled as used once its machine has then served for its part of the
+hour, once such a pod has succeeded there, or when the machine ends without failing. It is unused when its machine fails
+before that, when it is deleted though pods of the owner stayed pending while it was there, or when the node refuses
+those pods though nothing else runs there. What follows is in `launch_limits.py`.
 
 A node that others have filled was no wasted launch: it would have taken the pods. It is followed no further. Nor is a
-machine wasted whose pods their controller removed before it came: no pod needed it any more.
+launch unused whose pods their controller removed before the machine came: no pod needed it any more. If nothing ever
+ran there, that counts for the namespace (`Launches.of_nobody`), whose pods may come again under another owner.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -24,13 +26,15 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import untolerated
 from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunches
 from htas.model.pods import Pod
+from htas.model.policy import Policy
 from htas.planning.cluster.classes import Bools
-from htas.planning.cluster.owners import Owners
+from htas.planning.cluster.owners import Owners, is_made_by, namespace_of
 from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
+from htas.planning.provision.launch_record import HOUR_S, MINIMUM, not_ahead, of_the_last_hour, pod_of_owner
 
-HOUR_S = 3600.0
 _ENDED = frozenset({ClaimState.FAILED, ClaimState.RELEASED})
+_WITH_NODE = frozenset({ClaimState.REGISTERED, ClaimState.READY})
 _INITIALIZED = frozenset({ClaimState.READY, ClaimState.DRAINING})
 
 
@@ -41,13 +45,23 @@ class LaunchesSoFar:
     record: Launches = field(default_factory=Launches)
     left_behind: Mapping[str, frozenset[float]] = field(default_factory=dict)
     """By owner when machines were launched for pods that are gone, and that its other pods have no room on."""
+    of_nobody: Mapping[str, frozenset[float]] = field(default_factory=dict)
+    """As `Launches.of_nobody`, of launches whose machines are still coming or there."""
+
+
+def part_of_the_hour_s(policy: Policy) -> float:
+    """How long a machine in use serves before its launch is settled as used.
+
+    Machines that fail one after another later than that are no more than may be launched within an hour.
+    """
+    return HOUR_S / policy.max_launches_per_pod
 
 
 def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoFar:
     """What became of earlier launches, by the placements of this plan on what is there and coming."""
-    before = _not_ahead(context.snapshot.memory.launches, context.now)
+    before = not_ahead(context.snapshot.memory.launches, context.now)
     coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
-    if not (coming or before.open or before.unused or before.tries or before.used):
+    if not (coming or before.open or before.unused or before.tries or before.used or before.of_nobody):
         return LaunchesSoFar()
     known = dict(before.open)
     for claim in coming:  # launched by a daemon that ended before it could remember
@@ -59,53 +73,6 @@ def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoF
     for claim_id, launch in known.items():
         followed.follow(claim_id, launch)
     return followed.result()
-
-
-def _not_ahead(record: Launches, now: float) -> Launches:
-    """The record with no instant later than now: a clock that was ahead has been put back since."""
-    clamped = functools.partial(min, now)
-    return msgspec.structs.replace(
-        record,
-        open={claim: msgspec.structs.replace(each, at=clamped(each.at)) for claim, each in record.open.items()},
-        unused={
-            owner: msgspec.structs.replace(
-                each,
-                launched_at=tuple(map(clamped, each.launched_at)),
-                flavours={name: FlavourPause(pause.times, clamped(pause.at)) for name, pause in each.flavours.items()},
-                at=clamped(each.at),
-            )
-            for owner, each in record.unused.items()
-        },
-        used={owner: clamped(at) for owner, at in record.used.items()},
-        tries={key: tuple(map(clamped, each)) for key, each in record.tries.items()},
-    )
-
-
-def with_launched(
-    record: Launches, launched: Iterable[tuple[str, str, str, Sequence[Pod]]], context: PlanContext
-) -> Launches:
-    """The record with what is launched now: claims, each with its group, its flavour and its pods."""
-    owners, now = Owners(context.policy), context.now
-    new: dict[str, OpenLaunch] = {}
-    for claim, group, flavour, pods in launched:
-        by_owner: dict[str, list[str]] = {} if pods else {minimum_of(group): []}
-        for pod in pods:
-            by_owner.setdefault(owners.of(pod), []).append(pod.uid)
-        new[claim] = OpenLaunch(now, flavour, {owner: tuple(uids) for owner, uids in sorted(by_owner.items())})
-    return msgspec.structs.replace(record, open={**record.open, **new}) if new else record
-
-
-def pod_of_owner(owner: str, uid: str) -> str:
-    """The key of a pod in `Launches.tries`: what became of its launches says nothing once its group is mended."""
-    return f"{uid} {owner}"
-
-
-_MINIMUM = "minNodes/"
-
-
-def minimum_of(group: str) -> str:
-    """The owner of machines that are launched for a group and for no pods: one is used once it is initialized."""
-    return _MINIMUM + group
 
 
 class _Followed:
@@ -120,6 +87,8 @@ class _Followed:
         self._unused = dict(self._before.unused)
         self._used = dict(self._before.used)
         self._tries = dict(self._before.tries)
+        self._of_nobody = dict(self._before.of_nobody)
+        self._still_of_nobody: dict[str, set[float]] = {}
         self._left_behind: dict[str, set[float]] = {}
         self._holding: dict[int, Bools] = {}
 
@@ -132,6 +101,12 @@ class _Followed:
         """Rows by claim, of nodes that are there and of machines that are coming."""
         nodes = enumerate(self._context.simulated.sim.table.nodes)
         return {node.claim: row for row, node in nodes if node.claim is not None}
+
+    @functools.cached_property
+    def _ready(self) -> frozenset[str]:
+        """Claims whose nodes are Ready now."""
+        nodes = self._context.snapshot.cluster.nodes
+        return frozenset(node.claim for node in nodes if node.is_ready and node.claim is not None)
 
     @functools.cached_property
     def _pods(self) -> Mapping[str, Pod]:
@@ -158,30 +133,45 @@ class _Followed:
                 without.setdefault(self._owners.of(pod), pod)
         return without
 
+    @functools.cached_property
+    def _succeeded(self) -> Mapping[str, frozenset[str]]:
+        """By node the makers of pods that have succeeded there."""
+        found: dict[str, set[str]] = {}
+        for end in self._context.snapshot.cluster.ended:
+            if end.succeeded and end.node:
+                found.setdefault(end.node, set()).add(end.maker)
+        return {node: frozenset(makers) for node, makers in found.items()}
+
     def follow(self, claim_id: str, launch: OpenLaunch) -> None:
         """Take one launch further."""
         claim = self._claims.get(claim_id)
-        owners, row = self._not_served(claim_id, claim, launch), self._rows.get(claim_id)
+        row = self._rows.get(claim_id) if claim is not None else None
         launch = self._as_seen(launch, claim, row)
+        launch = self._without_settled(launch, claim, row, claim_id)
         if claim is None or claim.state in _ENDED:
-            self._ended(claim, launch, owners)
+            self._ended(claim, launch)
             return
+        owners = launch.owners
         if row is not None and claim.state is ClaimState.READY:
-            owners = {o: uids for o, uids in owners.items() if not self._is_settled(o, uids, launch, row)}
-        if owners or claim.is_coming:
+            owners = {o: uids for o, uids in owners.items() if not self._is_over(o, uids, launch, row)}
+        if owners or launch.in_use or claim.is_coming:
             self._open[claim_id] = msgspec.structs.replace(launch, owners=owners)
+        if owners:
             is_leaving = claim.state is ClaimState.DRAINING
             staying = {o: uids for o, uids in owners.items() if not is_leaving or o in launch.still_pending}
             self._note_left_behind(staying, launch, row)
+        if launch.is_in_doubt:
+            self._note_still_of_nobody(launch)
 
     def _as_seen(self, launch: OpenLaunch, claim: NodeClaim | None, row: int | None) -> OpenLaunch:
-        """The launch with what this plan shows: whether its machine was made and initialized, who is still pending."""
+        """The launch with what this plan shows: how far its machine is, who uses it, and who is still pending."""
+        launch = self._with_use(launch, claim, row)
         if claim is None:
             return launch
         still_pending = launch.still_pending
         if claim.state is ClaimState.READY:
-            here = {self._owners.of(pod) for pod in (self._placements.get(row, ()) if row is not None else ())}
-            found = {o for o in self._pending.intersection(launch.owners) if launch.is_initialized or o not in here}
+            room = {self._owners.of(pod) for pod in (self._placements.get(row, ()) if row is not None else ())}
+            found = {o for o in self._pending.intersection(launch.owners) if launch.is_initialized or o not in room}
             still_pending = tuple(sorted(found.union(still_pending)))
         return msgspec.structs.replace(
             launch,
@@ -190,30 +180,95 @@ class _Followed:
             still_pending=still_pending,
         )
 
-    def _ended(self, claim: NodeClaim | None, launch: OpenLaunch, owners: Mapping[str, tuple[str, ...]]) -> None:
+    def _with_use(self, launch: OpenLaunch, claim: NodeClaim | None, row: int | None) -> OpenLaunch:
+        """The launch with the owners whose pods run on its node, and without pods that run elsewhere."""
+        here = self._context.simulated.running.get(row, ()) if row is not None else ()
+        in_use, now = dict(launch.in_use), self._context.now
+        running: set[str] = set()
+        for pod in here:
+            if pod.started_at is None or not pod.is_work:
+                continue
+            running.add(owner := self._owners.of(pod))
+            if owner in launch.owners or owner in in_use:
+                in_use[owner] = min(in_use.get(owner, now), max(pod.started_at, launch.at))
+        if claim is not None and self._is_here(claim):
+            minimum = [owner for owner in (*launch.owners, *in_use) if owner.startswith(MINIMUM)]
+            in_use = dict.fromkeys(minimum, claim.ready_at or claim.since) | in_use
+            running.update(minimum)
+        is_well, is_leaving = self._is_well(claim), claim is None or claim.state is ClaimState.DRAINING
+        has_run_work = launch.has_run_work or any(pod.started_at is not None and pod.is_work for pod in here)
+        left = {owner: self._not_running(uids) for owner, uids in launch.owners.items() if owner not in in_use}
+        return msgspec.structs.replace(
+            launch,
+            owners={owner: still for owner, still in left.items() if still or not launch.owners[owner]},
+            in_use=in_use,
+            serving=tuple(sorted(running & in_use.keys())) if is_well else (),
+            is_in_doubt=(has_run_work or bool(in_use)) and not is_well and not is_leaving,
+            has_run_work=has_run_work,
+        )
+
+    def _is_well(self, claim: NodeClaim | None) -> bool:
+        """Whether a machine is listed and its node Ready, as far as is known."""
+        is_listed = claim is not None and claim.state in _WITH_NODE and claim.missing_since is None
+        return is_listed and claim is not None and claim.id in self._ready
+
+    def _served_until(self, claim: NodeClaim | None) -> float:
+        """When a machine was seen well last, as far as is known: plans may be far apart where nothing happens."""
+        if claim is None:
+            return -math.inf
+        if claim.missing_since is not None:
+            return claim.missing_since
+        if self._is_well(claim):
+            return self._context.now
+        return claim.since if claim.state is ClaimState.REGISTERED else -math.inf
+
+    def _without_settled(
+        self, launch: OpenLaunch, claim: NodeClaim | None, row: int | None, claim_id: str
+    ) -> OpenLaunch:
+        """The launch without the owners that it is settled for as used."""
+        served_until, part_s = self._served_until(claim), part_of_the_hour_s(self._context.policy)
+        is_leaving = claim is None or claim.state is ClaimState.DRAINING
+        node = self._context.simulated.sim.table.nodes[row].name if row is not None else claim_id
+        makers = self._succeeded.get(node, frozenset())
+        settled = {o for o in (*launch.owners, *launch.in_use) if any(is_made_by(maker, o) for maker in makers)}
+        for owner, since in launch.in_use.items():
+            if served_until - since >= part_s or (is_leaving and not launch.failure):
+                settled.add(owner)
+        for owner in settled:
+            self._note_used(owner, launch)
+        if not settled:
+            return launch
+        return msgspec.structs.replace(
+            launch,
+            owners={owner: uids for owner, uids in launch.owners.items() if owner not in settled},
+            in_use={owner: since for owner, since in launch.in_use.items() if owner not in settled},
+            serving=tuple(owner for owner in launch.serving if owner not in settled),
+        )
+
+    def _ended(self, claim: NodeClaim | None, launch: OpenLaunch) -> None:
         """Note an ended launch for the owners that did not use it, unless their controllers wanted it no more."""
         if not launch.is_made:  # what the cloud refused was no launch
             return
-        has_failed = not launch.is_initialized or (claim is not None and claim.state is ClaimState.FAILED)
-        why = claim.message if claim is not None and claim.message else "its machine was deleted unused"
-        for owner, uids in owners.items():
-            if has_failed or owner in launch.still_pending:
-                self._note_unused(owner, uids, launch, why)
-
-    def _not_served(self, claim_id: str, claim: NodeClaim | None, launch: OpenLaunch) -> dict[str, tuple[str, ...]]:
-        """The owners and pods of a launch that do not run yet; where an owner's pod runs on its node, it is used."""
-        row = self._rows.get(claim_id) if claim is not None else None
-        here = self._context.simulated.running.get(row, ()) if row is not None else ()
-        users = {self._owners.of(pod) for pod in here if pod.started_at is not None and pod.is_work}
-        left: dict[str, tuple[str, ...]] = {}
+        has_failed = bool(launch.failure) or not launch.is_initialized
+        has_failed = has_failed or (claim is not None and claim.state is ClaimState.FAILED)
+        why = (claim.message if claim is not None else launch.failure) or "its machine was deleted unused"
+        noted = []
         for owner, uids in launch.owners.items():
-            if owner in users or (owner.startswith(_MINIMUM) and claim is not None and self._is_here(claim)):
-                self._note_used(owner, launch)
-                continue
-            still = tuple(uid for uid in uids if not self._runs(uid))
-            if still or not uids:
-                left[owner] = still
-        return left
+            if has_failed or owner in launch.still_pending:
+                noted += self._note_unused(owner, uids, launch, why)
+        for owner, since in launch.in_use.items():  # it has failed: else it is settled by now
+            after = (
+                f"its machine failed {claim.since - since:.0f} s after its pod started: " if claim is not None else ""
+            )
+            noted += self._note_unused(owner, (), launch, after + why)
+        if not launch.has_run_work and not noted and launch.owners and not self._present(launch.owners):
+            noted = list(launch.owners)
+        self._note_of_nobody(noted, launch)
+
+    def _note_of_nobody(self, owners: Collection[str], launch: OpenLaunch) -> None:
+        """Count a launch once for each namespace of the owners: by the first of these that has not used another."""
+        for owner in _firsts(owner for owner in sorted(owners) if owner not in self._used):
+            self._of_nobody[owner] = tuple(sorted({*self._of_nobody.get(owner, ()), launch.at}))
 
     def _is_here(self, claim: NodeClaim) -> bool:
         """Whether a machine has been initialized for long enough that the cloud's list would lack one that is gone."""
@@ -225,7 +280,18 @@ class _Followed:
         pod = self._pods.get(uid)
         return pod is not None and pod.started_at is not None
 
-    def _is_settled(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, row: int) -> bool:
+    def _not_running(self, uids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(uid for uid in uids if not self._runs(uid))
+
+    def _present(self, owners: Mapping[str, tuple[str, ...]]) -> list[str]:
+        """Owners of whose pods, as a launch was for them, some are there."""
+        return [
+            owner
+            for owner, uids in owners.items()
+            if any((pod := self._pods.get(uid)) is not None and self._owners.of(pod) == owner for uid in uids)
+        ]
+
+    def _is_over(self, owner: str, uids: tuple[str, ...], launch: OpenLaunch, row: int) -> bool:
         """Whether nothing more is to be found out of a node that is there: it refuses an owner's pods, or others use it
         that came first."""
         simulated, pod = self._context.simulated, self._without_room.get(owner)
@@ -242,7 +308,7 @@ class _Followed:
         why = ", ".join(sorted(simulated.sim.diagnose(cls, slice(row, row + 1))))
         taint = untolerated(node.taints, pod.constraints.tolerations)
         why += f" {taint.key}" if taint is not None else ""
-        self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}")
+        self._note_of_nobody(self._note_unused(owner, uids, launch, f"{node.name} did not admit it: {why}"), launch)
         return True
 
     def _could_hold(self, pod: Pod, row: int) -> bool:
@@ -257,58 +323,62 @@ class _Followed:
     def _note_left_behind(self, owners: Mapping[str, tuple[str, ...]], launch: OpenLaunch, row: int | None) -> None:
         """Note launches whose pods are all gone and that no pod of their owner has room on."""
         gone = [owner for owner, uids in owners.items() if not any(uid in self._pods for uid in uids)]
-        if not gone:
-            return
         here = {self._owners.of(pod) for pod in (self._placements.get(row, ()) if row is not None else ())}
         for owner in gone:
-            if owner not in here:
+            if owner not in here and not owner.startswith(MINIMUM):
                 self._left_behind.setdefault(owner, set()).add(launch.at)
+        if not here and not launch.has_run_work and not self._present(launch.owners):
+            self._note_still_of_nobody(launch)
+
+    def _note_still_of_nobody(self, launch: OpenLaunch) -> None:
+        for owner in _firsts(sorted((*launch.owners, *launch.in_use))):
+            self._still_of_nobody.setdefault(owner, set()).add(launch.at)
 
     def _note_used(self, owner: str, launch: OpenLaunch) -> None:
-        """What was launched before or with it is forgiven, and its flavour's pause is over."""
+        """What was launched before or with it is forgiven for good, and its flavour's pause is over."""
         self._used[owner] = max(launch.at, self._used.get(owner, launch.at))
+        self._of_nobody.pop(owner, None)
         known = self._unused.pop(owner, None)
-        if known is None:
-            return
-        launched_at = tuple(at for at in known.launched_at if at > launch.at)
-        flavours = {name: pause for name, pause in known.flavours.items() if name != launch.flavour}
-        if launched_at or flavours:
-            self._unused[owner] = msgspec.structs.replace(known, launched_at=launched_at, flavours=flavours)
+        left = known.newer_than(launch) if known is not None else None
+        if left is not None and (left.launched_at or left.flavours):
+            self._unused[owner] = left
 
-    def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> None:
-        for uid in uids:
+    def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> list[str]:
+        """The owner, if the launch counts for it; none if it counts for its own pods alone."""
+        is_of_unknown_pods = not uids and owner in launch.owners and not owner.startswith(MINIMUM)
+        for uid in ("",) if is_of_unknown_pods else uids:
             key = pod_of_owner(owner, uid)
             self._tries[key] = (*self._tries.get(key, ()), launch.at)
         if launch.at <= self._used.get(owner, -math.inf):
-            return  # others of the owner use what was launched with it: it counts for its own pods alone
+            return []  # others of the owner use what was launched with it
         now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
         pause = known.flavours.get(launch.flavour, FlavourPause(0, now))
         is_another = launch.at not in known.launched_at  # machines of one plan are one try
-        flavours = {**known.flavours, launch.flavour: FlavourPause(pause.times + is_another, now)}
+        newest = max(launch.at, pause.launched_at)
+        flavours = {**known.flavours, launch.flavour: FlavourPause(pause.times + is_another, now, newest)}
         launched_at = tuple(sorted({*known.launched_at, launch.at}))
         self._unused[owner] = UnusedLaunches(launched_at, flavours, f"{launch.flavour}: {why}", now)
+        return [] if owner.startswith(MINIMUM) else [owner]
 
     def result(self) -> LaunchesSoFar:
         """The record, without what is older than an hour."""
-        since = self._context.now - HOUR_S
-        unused = {
-            owner: msgspec.structs.replace(each, launched_at=tuple(at for at in each.launched_at if at > since))
-            for owner, each in self._unused.items()
-            if each.at > since - HOUR_S  # its flavours may pause for longer than it counts
-        }
-        tries = {
-            key: kept
-            for key, each in self._tries.items()
-            if (kept := tuple(at for at in each if at > since)) and not self._runs(key.partition(" ")[0])
-        }
-        left_behind = {owner: frozenset(at for at in each if at > since) for owner, each in self._left_behind.items()}
-        record = Launches(self._open, unused, self._still_of_use(), tries, self._before.declined)
-        return LaunchesSoFar(record, left_behind)
+        now = self._context.now
+        record = Launches(self._open, self._unused, self._used, self._tries, self._before.declined, self._of_nobody)
+        running = {key.partition(" ")[0] for key in self._tries}
+        record = of_the_last_hour(record, {uid for uid in running if self._runs(uid)}, now)
+        since = now - HOUR_S
+        return LaunchesSoFar(record, _recent(self._left_behind, since), _recent(self._still_of_nobody, since))
 
-    def _still_of_use(self) -> dict[str, float]:
-        """When the newest used launch of an owner was made, for owners that an older launch is open for."""
-        first: dict[str, float] = {}
-        for launch in self._open.values() if self._used else ():
-            for owner in launch.owners:
-                first[owner] = min(launch.at, first.get(owner, launch.at))
-        return {owner: at for owner, at in self._used.items() if first.get(owner, math.inf) <= at}
+
+def _firsts(owners: Iterable[str]) -> list[str]:
+    """The first owner of each namespace."""
+    by_namespace: dict[str, str] = {}
+    for owner in owners:
+        if not owner.startswith(MINIMUM):
+            by_namespace.setdefault(namespace_of(owner), owner)
+    return list(by_namespace.values())
+
+
+def _recent(instants: Mapping[str, Collection[float]], since: float) -> dict[str, frozenset[float]]:
+    kept = {owner: frozenset(at for at in each if at > since) for owner, each in instants.items()}
+    return {owner: each for owner, each in kept.items() if each}

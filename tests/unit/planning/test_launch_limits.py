@@ -15,7 +15,7 @@ from htas.model.pods import Owner, Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.resources import DefaultRequests
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended, Memory
 from htas.planning.cluster.owners import Owners
 from htas.planning.planner import plan
 from tests.builders import NOW, constrained, make_flavour, make_pod, make_policy, owned_node, running
@@ -79,7 +79,7 @@ OPEN = Launches(open={"c": OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-1"
 def test_a_machine_that_ends_before_its_pod_ran_was_unused(claims: tuple[NodeClaim, ...]) -> None:
     record = planned(web(), launches=OPEN, claims=claims).memory.launches
     assert record.unused[mark(web())].launched_at == (NOW - 100,)
-    assert record.unused[mark(web())].flavours == {"cheap": FlavourPause(1, NOW)}
+    assert record.unused[mark(web())].flavours == {"cheap": FlavourPause(1, NOW, NOW - 100)}
 
 
 def test_what_the_cloud_refused_was_no_launch() -> None:
@@ -87,13 +87,94 @@ def test_what_the_cloud_refused_was_no_launch() -> None:
     assert planned(web(), launches=refused).memory.launches.unused == {}
 
 
-def test_a_launch_is_used_once_another_pod_of_the_owner_runs_there() -> None:
-    node = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
-    known = msgspec.structs.replace(OPEN, unused={mark(web()): unused(200)})
+NODE = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
+PAUSED = {"cheap": FlavourPause(5, NOW - 150, NOW - 1800)}
+TRIED = msgspec.structs.replace(OPEN, unused={mark(web()): unused(2000, 1900, 1800, flavours=PAUSED)})
+"""Three launches were unused; a fourth machine is there."""
+PART_S = 1200.0
+"""A third of an hour, of three launches within it."""
+
+
+def in_use(record: Launches = TRIED, since_s: float = 0.0) -> Launches:
+    """The record with the fourth in use, since so long."""
+    since = {mark(web()): NOW - since_s}
+    return msgspec.structs.replace(
+        record, open={"c": OpenLaunch(NOW - 100 - since_s, "cheap", is_made=True, is_initialized=True, in_use=since)}
+    )
+
+
+def test_a_launch_is_in_use_once_another_pod_of_the_owner_runs_there_and_forgives_older_ones() -> None:
     ready = claim(ClaimState.READY, node="c")
-    made = planned(web(), running(web("web-2"), "c"), launches=known, nodes=(node,), claims=(ready,))
-    assert made.memory.launches.unused == {}
-    assert set(made.memory.launches.open) == {launch.claim for launch in made.launch}
+    ran = msgspec.structs.replace(running(web("web-2"), "c"), started_at=NOW - 7)
+    made = planned(web(), ran, launches=TRIED, nodes=(NODE,), claims=(ready,))
+    assert made.memory.launches.open["c"].in_use == {mark(web()): NOW - 7}
+    assert [launch.flavour for launch in made.launch] == ["cheap"], "its pause is over, too"
+    assert made.memory.launches.unused == TRIED.unused, "they are kept"
+    assert made.memory.launches.counted() == {}
+
+
+@pytest.mark.parametrize("claims", [(), (claim(ClaimState.FAILED, node="c"),)], ids=["gone unseen", "failed"])
+def test_where_its_machine_fails_soon_the_older_ones_count_again(claims: tuple[NodeClaim, ...]) -> None:
+    before = in_use(since_s=70)
+    if not claims:  # as a restart finds it in the journal
+        before = msgspec.structs.replace(before, open={"c": msgspec.structs.replace(before.open["c"], failure="panic")})
+    claims = tuple(msgspec.structs.replace(each, since=NOW, message="panic") for each in claims)
+    made = planned(web(), launches=before, claims=claims)
+    known = made.memory.launches.unused[mark(web())]
+    assert known.launched_at == (NOW - 2000, NOW - 1900, NOW - 1800, NOW - 170)
+    assert known.flavours == {"cheap": FlavourPause(6, NOW, NOW - 170)}
+    [item] = made.unplaced
+    assert item.reason is Unplaced.TOO_MANY_LAUNCHES
+    told = "its machine failed 70 s after its pod started: panic" if claims else "panic"
+    assert f"(the last: cheap: {told})" in item.message
+
+
+@pytest.mark.parametrize(
+    ("since_s", "state", "is_settled"),
+    [
+        pytest.param(PART_S, ClaimState.READY, True, id="it has served for its part of the hour"),
+        pytest.param(PART_S - 1, ClaimState.READY, False, id="not yet"),
+        pytest.param(PART_S + 99, ClaimState.REGISTERED, False, id="its node is not Ready"),
+        pytest.param(PART_S + 100, ClaimState.REGISTERED, True, id="its node was Ready long enough"),
+        pytest.param(PART_S + 100, ClaimState.FAILED, False, id="it has failed, who knows when"),
+        pytest.param(70, ClaimState.DRAINING, True, id="it is drained"),
+        pytest.param(70, None, True, id="it was deleted"),
+    ],
+)
+def test_a_launch_is_settled_once_its_machine_has_served_or_ends_without_failing(
+    since_s: float, state: ClaimState | None, is_settled: bool
+) -> None:
+    ran = msgspec.structs.replace(running(web("web-2"), "c"), started_at=NOW - since_s)
+    claims = (claim(state, node="c"),) if state is not None else ()
+    node = msgspec.structs.replace(NODE, is_ready=state is not ClaimState.REGISTERED)
+    pods, nodes = ((ran,), (node,)) if claims else ((), ())
+    record = planned(*pods, launches=in_use(since_s=since_s), nodes=nodes, claims=claims).memory.launches
+    assert (record.unused == {}) == is_settled
+
+
+@pytest.mark.parametrize("state", [ClaimState.READY, ClaimState.FAILED])
+@pytest.mark.parametrize("was_seen", [True, False])
+def test_a_pod_that_has_succeeded_on_its_node_settles_it(state: ClaimState, was_seen: bool) -> None:
+    """Also one that started and ended between two plans, and however soon its machine fails then."""
+    ended = (Ended("web-1", True, NOW - 1, "c", "default/ReplicaSet/web"),)
+    view = ClusterView(nodes=(NODE,), ended=ended)
+    before, known = in_use() if was_seen else TRIED, claim(state, node="c")
+    snapshot = ClusterSnapshot(NOW, view, claims=(known,), memory=Memory(launches=before))
+    record = plan(snapshot, POLICY, NOW).memory.launches
+    assert (record.open, record.unused) == ({}, {})
+    failed = msgspec.structs.replace(view, ended=(msgspec.structs.replace(ended[0], succeeded=False),))
+    record = plan(msgspec.structs.replace(snapshot, cluster=failed), POLICY, NOW).memory.launches
+    assert record.unused != {}
+
+
+def test_machines_in_use_forgive_no_more_than_as_many_launches_for_each_of_them() -> None:
+    """Two machines whose pods bring them down by turns would forgive each other for ever."""
+    tried = [unused(*(200.0 + 10 * i for i in range(count))) for count in (5, 6)]
+    for known, is_held in zip(tried, (False, True), strict=True):
+        before = in_use(msgspec.structs.replace(TRIED, unused={mark(web()): known}), since_s=50)
+        ran = msgspec.structs.replace(running(web("web-2"), "c"), started_at=NOW - 50)
+        made = planned(web(), ran, launches=before, nodes=(NODE,), claims=(claim(ClaimState.READY, node="c"),))
+        assert [item.reason for item in made.unplaced] == ([Unplaced.TOO_MANY_LAUNCHES] if is_held else [])
 
 
 def test_a_daemon_that_ended_before_it_could_remember_left_the_owners_in_the_journal() -> None:
@@ -103,19 +184,26 @@ def test_a_daemon_that_ended_before_it_could_remember_left_the_owners_in_the_jou
     assert planned(web(), launches=record).memory.launches.unused[mark(web())].launched_at == (NOW - 100,)
 
 
-def test_a_machine_that_fails_among_others_that_are_used_counts_for_its_own_pods_alone() -> None:
+@pytest.mark.parametrize("since_s", [0.0, PART_S], ids=["in use", "settled"])
+def test_a_machine_that_fails_among_others_that_are_used_counts_for_its_own_pods_alone(since_s: float) -> None:
     """Of hundreds launched together some always fail, and the owner's next pods are launched for all the same."""
-    node = owned_node("c", flavour="cheap", cpu="4", memory="8Gi")
     other = OpenLaunch(NOW - 100, "cheap", {mark(web()): ("web-2",)}, is_made=True)
     first = Launches(open={**OPEN.open, "d": other})
     ready, coming = claim(ClaimState.READY, node="c"), claim(ClaimState.REQUESTED)
     coming = msgspec.structs.replace(coming, id="d", instance="vm-d")
     web_1, web_2 = running(web("web-1"), "c"), web("web-2")
-    record = planned(web_1, web_2, launches=first, nodes=(node,), claims=(ready, coming)).memory.launches
-    assert record.used == {mark(web()): NOW - 100}
-    record = planned(web_1, web_2, launches=record, nodes=(node,), claims=(ready,)).memory.launches
-    assert (record.unused, record.used) == ({}, {})
-    assert record.tries == {f"web-2 {mark(web())}": (NOW - 100,)}
+    web_1 = msgspec.structs.replace(web_1, started_at=NOW - 100)
+    record = planned(web_1, web_2, launches=first, nodes=(NODE,), claims=(ready, coming)).memory.launches
+    later = NOW + since_s
+    view = ClusterView(nodes=(NODE,), pods=(web_1, web_2))
+    memory = Memory(launches=record)
+    if since_s:
+        settling = ClusterSnapshot(later - 1, view, claims=(ready, coming), memory=memory)
+        memory = plan(settling, POLICY, later - 1).memory
+    made = plan(ClusterSnapshot(later, view, claims=(ready,), memory=memory), POLICY, later)
+    assert made.memory.launches.counted() == {}
+    assert made.memory.launches.tries == {f"web-2 {mark(web())}": (NOW - 100,)}
+    assert made.launch
 
 
 # What follows.
@@ -212,12 +300,14 @@ def test_launches_that_a_clock_ahead_noted_hold_pods_back_for_an_hour_at_most(ah
         used={mark(web()): NOW + ahead_s},
         tries={f"web-1 {mark(web())}": (NOW + ahead_s,)},
         open={"c": OpenLaunch(NOW + ahead_s, "cheap", {mark(web("other")): ("other",)}, is_made=True)},
+        of_nobody={mark(web("nobody")): (NOW + ahead_s,)},
     )
     first = planned(web(), launches=before, claims=(claim(ClaimState.ACTIVE),))
     record = first.memory.launches
     instants = [*record.unused[mark(web())].launched_at, record.unused[mark(web())].at, record.open["c"].at]
     instants += [pause.at for pause in record.unused[mark(web())].flavours.values()]
-    instants += [at for each in record.tries.values() for at in each] + list(record.used.values())
+    instants += [at for each in (record.tries, record.of_nobody) for ats in each.values() for at in ats]
+    instants += record.used.values()
     assert set(instants) == {NOW}
     later = NOW + 3601
     view = ClusterView(pods=(web(),))

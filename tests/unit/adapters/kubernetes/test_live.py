@@ -211,14 +211,17 @@ def ended(phase: str = "Succeeded", uid: str = "1", at: str | None = "1970-01-01
     }
 
 
+MAKER = "default/Pod/p"
+
+
 @pytest.mark.parametrize(
     ("before", "now", "want"),
     [
-        pytest.param(waiting(nodeName="n"), ended(), [Ended("1", True, 120.0)], id="it ended well"),
-        pytest.param(waiting(nodeName="n"), ended("Failed"), [Ended("1", False, 120.0)], id="it failed"),
-        pytest.param(waiting(nodeName="n"), ended(at=None), [Ended("1", True)], id="nobody says when"),
-        pytest.param(ended(), ended(), [Ended("1", True, 120.0)], id="it had ended before it was seen"),
-        pytest.param(waiting(uid="0", nodeName="n"), ended(), [Ended("1", True, 120.0)], id="another of its name was seen"),
+        pytest.param(waiting(nodeName="n"), ended(), [Ended("1", True, 120.0, "n", MAKER)], id="it ended well"),
+        pytest.param(waiting(nodeName="n"), ended("Failed"), [Ended("1", False, 120.0, "n", MAKER)], id="it failed"),
+        pytest.param(waiting(nodeName="n"), ended(at=None), [Ended("1", True, None, "n", MAKER)], id="nobody says when"),
+        pytest.param(ended(), ended(), [Ended("1", True, 120.0, "n", MAKER)], id="it had ended before it was seen"),
+        pytest.param(waiting(uid="0", nodeName="n"), ended(), [Ended("1", True, 120.0, "n", MAKER)], id="another of its name was seen"),
         pytest.param(waiting(nodeName="n"), waiting(nodeName="n"), [], id="it runs on"),
     ],
 )  # fmt: skip

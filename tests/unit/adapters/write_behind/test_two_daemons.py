@@ -163,6 +163,16 @@ def test_what_another_daemon_did_meanwhile_is_taken_over(start: Start, far: FarS
     assert (list(drains_of(store.disruptions())), [bill.ended_at for bill in store.bills()]) == ([], [NOW + 60])
 
 
+def test_claims_that_another_daemon_launched_and_released_of_late_are_known(start: Start, far: FarStore) -> None:
+    """Launches of the last hour count, also those of another leader, and where the buffer was lost."""
+    of_late = msgspec.structs.replace(claim("c1"), created_at=NOW - 60, launched_for=("o",))
+    gone = far.put_claim(in_state(far.put_claim(of_late), ClaimState.RELEASED))
+    long_ago = msgspec.structs.replace(claim("c2"), created_at=NOW - 7200)
+    far.put_claim(in_state(far.put_claim(long_ago), ClaimState.RELEASED))
+    store = start()
+    assert (list(store.claims()), list(store.claims_made_since(0.0))) == ([], [gone])
+
+
 def test_what_an_earlier_process_left_is_shipped_before_anything_is_taken_over(
     start: Start, line: Line, far: FarStore
 ) -> None:
