@@ -72,7 +72,8 @@ screenshots: $(STAMP) ## every page at three widths, light and dark, in out/scre
 	$(BIN)/python -m tools.story docs/pictures
 
 .PHONY: docs
-docs: $(STAMP) ## the documentation as a site in out/site; a link that leads nowhere is an error
+docs: $(STAMP) ## the documentation as a site in out/site; too many words or a link that leads nowhere is an error
+	$(BIN)/python -m tools.site.measure
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .PHONY: check
