@@ -110,7 +110,7 @@ lock: ## renew the locks, for development and for the image, from pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --group dev -o requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --constraint requirements.lock -o deploy/requirements.lock pyproject.toml
+	  --constraint requirements.lock --extra cassandra -o deploy/requirements.lock pyproject.toml
 
 .PHONY: chart
 chart: $(STAMP) ## renew the chart's schema and README from the code, and the plain manifests (needs Go, the first time)

@@ -11,9 +11,8 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from kubernetes.client import Configuration
-
 from htas.adapters.kubernetes.access import Access
+from htas.adapters.kubernetes.endpoint import Endpoint
 
 Json = dict[str, Any]
 
@@ -63,12 +62,8 @@ class FakeApiServer:
         self._server.server_close()
 
     def access(self, token: str = "") -> Access:
-        configuration = Configuration()
-        configuration.host = f"http://127.0.0.1:{self._server.server_address[1]}"
-        if token:
-            configuration.api_key = {"BearerToken": token}
-            configuration.api_key_prefix = {"BearerToken": "bearer"}
-        return Access(configuration, "here", 4)
+        header = f"Bearer {token}" if token else ""
+        return Access(Endpoint(f"http://127.0.0.1:{self._server.server_address[1]}", lambda: header), "here", 4)
 
     def told(self, request: Request) -> Answer | None:
         with self._lock:

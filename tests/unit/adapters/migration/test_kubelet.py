@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 from cryptography import x509
-from kubernetes.client import Configuration
 
 from htas.adapters.kubernetes.access import Access
+from htas.adapters.kubernetes.endpoint import Endpoint
 from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Kubelets
 from tools.testenv.certificates import write_pem
@@ -52,7 +52,9 @@ def port(certificate: Path) -> Iterator[int]:
 
 
 def asked(port: int, trusted: Path | None, own: str | None) -> str:
-    kubelets = Kubelets(Access(Configuration(), "default", 1), port, trusted, None if own is None else lambda node: own)
+    kubelets = Kubelets(
+        Access(Endpoint("http://127.0.0.1:1"), "default", 1), port, trusted, None if own is None else lambda node: own
+    )
     return kubelets.checkpoint("a", "127.0.0.1", "team", "p", "main", 5.0)
 
 
