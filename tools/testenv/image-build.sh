@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/htas/__init__.py")
 tag=${1:-htas:$version}
 dir=${HTAS_IMAGE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/htas/image}
-base=docker.io/library/python:3.11-slim # the name that the Dockerfile has
+base=docker.io/library/python:3.11-slim # stands in for the first FROM of the Dockerfile
 release=bookworm
 [[ $EUID -eq 0 ]] || { echo "image-build: needs root: a chroot and its mounts" >&2; exit 1; }
 command -v buildah >/dev/null && command -v mmdebstrap >/dev/null || { echo "image-build: run image-packages.sh first" >&2; exit 1; }
@@ -56,7 +56,7 @@ if ! build inspect --type image "$base" >/dev/null 2>&1; then
   build add --quiet "$container" "$dir/$release.tar" / >/dev/null
   build commit --quiet --rm "$container" "$base" >/dev/null
 fi
-build bud --layers --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro --file deploy/Dockerfile --tag "$tag" . >&2
+build bud --layers --pull-never --from "$base" --volume /etc/ssl/certs:/etc/ssl/certs:ro --file deploy/Dockerfile --tag "$tag" . >&2
 rm -f "$dir/new.tar"
 build push --quiet "$tag" "oci-archive:$dir/new.tar:$tag" >&2
 mv "$dir/new.tar" "$archive"
