@@ -117,15 +117,10 @@ chart: $(STAMP) ## renew the chart's schema and README from the code, and the pl
 	$(BIN)/python -m tools.chart
 	HELM=$$(tools/testenv/helm-build.sh) deploy/render.sh
 
-.PHONY: dist
-dist: $(STAMP) ## a wheel and a source distribution in dist/
-	rm -rf dist
-	$(BIN)/hatchling build --directory dist
-
 .PHONY: release
 release: $(STAMP) ## wheel, sdist, chart, notes and checksums in out/release, with IMAGE=1 the image, too; publishes nothing
 	$(BIN)/python -m tools.release $(if $(IMAGE),--image)
 
 .PHONY: clean
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out

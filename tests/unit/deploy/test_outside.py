@@ -58,6 +58,18 @@ def test_the_image_is_built_on_a_pinned_base() -> None:
     assert set(froms[1:]) <= {"base", "dependencies"}
 
 
+def test_forms_and_hooks_are_yaml_and_name_tools_that_are_there() -> None:
+    forms = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(forms) >= 6
+    documents = {path.name: yaml.safe_load(path.read_text()) for path in forms}
+    for name in ("bug.yml", "feature.yml"):
+        assert [item for item in documents[name]["body"] if item["type"] != "markdown" and "id" not in item] == []
+    (hooks,) = documents[".pre-commit-config.yaml"]["repos"]
+    commands = {hook["entry"].split()[0].removeprefix(".venv/bin/") for hook in hooks["hooks"]}
+    checks = (ROOT / "Makefile").read_text()
+    assert [command for command in commands if f"$(BIN)/{command} " not in checks] == []
+
+
 def test_the_licence_is_the_declared_one() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
     assert "Version 2.0, January 2004" in (ROOT / "LICENSE").read_text()
