@@ -28,7 +28,7 @@ $(STAMP): requirements.lock pyproject.toml
 setup: $(STAMP) ## create the virtual environment from the hashed lock
 
 .PHONY: demo
-demo: $(STAMP) ## play a day of mixed work in the sandbox, in about a minute
+demo: $(STAMP) ## run a day of mixed work in the sandbox, in about a minute
 	$(BIN)/htas demo
 
 # Where the environment forbids bytecode, each worker would compile all tests anew, which is 9 of the 14 s that it takes to find
