@@ -8,7 +8,7 @@
 #                    one set of locks: others' are removed. An archive is made anew when what is in it changes.
 #
 # Measured on two cores: 2 min where the locks are new (1 min of CPU), 45 s where only htas is, nothing where neither is; the base took
-# three minutes once. 206 MB compressed, of which 89 are Debian and ssh, 114 the dependencies and 2.4 htas itself.
+# three minutes once. 193 MB compressed, of which 90 are Debian and ssh, 99 the dependencies and 3 htas itself.
 # Needs root on Debian 12 and image-packages.sh. The steps reach package registries as this machine does, by its CA certificates.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
