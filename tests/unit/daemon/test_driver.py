@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from htas.cli.main import app
-from htas.config.loader import load_configuration
+from htas.config.loader import Loaded, load_configuration
 from htas.daemon.stores import open_store, recorded_store
-from htas.ports import PermanentError
+from htas.ports import PermanentError, StorePort
 from tests.unit.config.files import GOOD
 
 TOLD = "store.cassandra: its driver is not installed: pip install 'htas[cassandra]'"
@@ -28,7 +29,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("opened", [open_store, recorded_store])
-def test_opening_the_store_tells_what_to_install(opened, config: Path) -> None:  # type: ignore[no-untyped-def] # of two
+def test_opening_the_store_tells_what_to_install(opened: Callable[[Loaded], StorePort], config: Path) -> None:
     with pytest.raises(PermanentError) as error:
         opened(load_configuration(config))
     assert str(error.value) == TOLD
