@@ -28,7 +28,7 @@ $(STAMP): requirements.lock pyproject.toml
 setup: $(STAMP) ## create the virtual environment from the hashed lock
 
 .PHONY: demo
-demo: $(STAMP) ## play a day of mixed work in the sandbox, in about a minute
+demo: $(STAMP) ## run a day of mixed work in the sandbox, in about a minute
 	$(BIN)/htas demo
 
 # Where the environment forbids bytecode, each worker would compile all tests anew, which is 9 of the 14 s that it takes to find
@@ -72,7 +72,8 @@ screenshots: $(STAMP) ## every page at three widths, light and dark, in out/scre
 	$(BIN)/python -m tools.story docs/pictures
 
 .PHONY: docs
-docs: $(STAMP) ## the documentation as a site in out/site; a link that leads nowhere is an error
+docs: $(STAMP) ## the documentation as a site in out/site; too many words or a link that leads nowhere is an error
+	$(BIN)/python -m tools.site.measure
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .PHONY: check
@@ -109,18 +110,17 @@ lock: ## renew the locks, for development and for the image, from pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --group dev -o requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --constraint requirements.lock -o deploy/requirements.lock pyproject.toml
+	  --constraint requirements.lock --extra cassandra -o deploy/requirements.lock pyproject.toml
 
 .PHONY: chart
 chart: $(STAMP) ## renew the chart's schema and README from the code, and the plain manifests (needs Go, the first time)
 	$(BIN)/python -m tools.chart
 	HELM=$$(tools/testenv/helm-build.sh) deploy/render.sh
 
-.PHONY: dist
-dist: $(STAMP) ## a wheel and a source distribution in dist/
-	rm -rf dist
-	$(BIN)/hatchling build --directory dist
+.PHONY: release
+release: $(STAMP) ## wheel, sdist, chart, notes and checksums in out/release, with IMAGE=1 the image, too; publishes nothing
+	$(BIN)/python -m tools.release $(if $(IMAGE),--image)
 
 .PHONY: clean
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out

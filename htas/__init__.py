@@ -1,3 +1,3 @@
 """HTAS: a cost-aware autoscaler, batch scheduler and rescheduler for Kubernetes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

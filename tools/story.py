@@ -1,4 +1,4 @@
-"""The pictures of the README and of docs/decisions.md, from the demo's day: `python -m tools.story docs/pictures`.
+"""The pictures of docs/dashboard.md and docs/decisions.md, from the demo's day: `python -m tools.story docs/pictures`.
 
 Each is what somebody sees who follows the story: a page, or a part of it. Needs what tools/screenshots.py needs.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from htas.adapters.sqlite.schema import present
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.stores import recorded_file, store_path
+from htas.daemon.stores import recorded_file, require_driver, store_path
 
 
 def init(loaded: Loaded) -> str:
@@ -15,6 +15,7 @@ def init(loaded: Loaded) -> str:
     note_command(loaded, "htas store init")
     if loaded.cassandra is None:
         return f"{_opened(loaded)}: is ready; htas run would have made it, too"
+    require_driver()
     from htas.daemon.cassandra_store import init_store
 
     place = f"keyspace {loaded.cassandra.keyspace}"
@@ -29,6 +30,7 @@ def migrate(loaded: Loaded) -> str:
     if loaded.cassandra is None:
         SqliteStore(recorded_file(loaded)).close()
         return f"{store_path(loaded)}: is up to date; htas run migrates it by itself, too"
+    require_driver()
     from htas.daemon.cassandra_store import migrate_store
 
     found, version = migrate_store(loaded, loaded.cassandra)
@@ -42,6 +44,7 @@ def check(loaded: Loaded) -> str:
     """What was found; raises HTASError naming what is wrong."""
     if loaded.cassandra is None:
         return _checked(recorded_file(loaded))
+    require_driver()
     from htas.daemon.cassandra_store import check_store
 
     found = check_store(loaded, loaded.cassandra)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from time import time
 
@@ -27,6 +28,7 @@ def open_store(loaded: Loaded, clock: Callable[[], float] = time) -> StorePort:
     if loaded.cassandra is not None:
         from htas.daemon.remote_store import behind_buffer
 
+        require_driver()
         buffer = loaded.cassandra.buffer
         return behind_buffer(partial(_cassandra, loaded), store_path(loaded), buffer.max_bytes, clock)
     assert loaded.sqlite is not None  # exactly one is configured
@@ -59,8 +61,15 @@ def recorded_file(loaded: Loaded) -> str:
     return store_path(loaded)
 
 
+def require_driver() -> None:
+    """Raise PermanentError where Cassandra's driver, which is optional, is not installed."""
+    if find_spec("cassandra") is None:
+        raise PermanentError("store.cassandra: its driver is not installed: pip install 'htas[cassandra]'")
+
+
 def _cassandra(loaded: Loaded) -> StorePort:
     """Cassandra itself, which is waited for."""
+    require_driver()
     from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
 
     assert loaded.cassandra is not None  # asked for only then

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from htas.model.migrations import MigrationRecord, MigrationState
-from htas.model.news import News
+from htas.model.news import EventReason, News
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan, UnplacedPod
@@ -29,7 +29,10 @@ NOT_BOUGHT = frozenset(
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED, Unplaced.TOO_MANY_LAUNCHES, Unplaced.DECLINED}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
-_OF_IDENTITY = {OutcomeReason.RELABELLED: "LabelsRestored", OutcomeReason.PODS_RUN: "DeletionHeld"}
+_OF_IDENTITY = {
+    OutcomeReason.RELABELLED: EventReason.LABELS_RESTORED,
+    OutcomeReason.PODS_RUN: EventReason.DELETION_HELD,
+}
 UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SURPLUS})
 """Pods that are not ours to speak of yet."""
 
@@ -92,12 +95,16 @@ class EventRecorder:
             if pod is None or item.reason in UNSPOKEN or item.reason is Unplaced.AUTOSCALING_NOT_DUE:
                 continue
             if pod.scheduler == self.policy.scheduler_name:
-                yield _of_pod(pod, "FailedScheduling", _refusal(item), is_warning=True)
+                yield _of_pod(pod, EventReason.FAILED_SCHEDULING, _refusal(item), is_warning=True)
             if item.reason in NOT_BOUGHT:
-                yield _of_pod(pod, "NotTriggerScaleUp", f"no machine is bought: {item.reason.value}: {item.message}")
+                yield _of_pod(
+                    pod, EventReason.NOT_TRIGGER_SCALE_UP, f"no machine is bought: {item.reason.value}: {item.message}"
+                )
         for launch in plan.launches:
             message = f"buys {launch.flavour} for group {launch.group} (claim {launch.claim})"
-            yield from (_of_pod(pods[key], "TriggeredScaleUp", message) for key in launch.pods if key in pods)
+            yield from (
+                _of_pod(pods[key], EventReason.TRIGGERED_SCALE_UP, message) for key in launch.pods if key in pods
+            )
 
     def _of_outcomes(
         self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
@@ -112,17 +119,19 @@ class EventRecorder:
             match outcome.action:
                 case Action.BIND if is_done:
                     message = f"Successfully assigned {outcome.subject} to {outcome.target}"
-                    yield _of(outcome.subject, pod, "Scheduled", message)
+                    yield _of(outcome.subject, pod, EventReason.SCHEDULED, message)
                 case Action.BIND if pod is not None:
-                    yield _of_pod(pod, "FailedScheduling", f"bind refused: {outcome.message}", is_warning=True)
+                    yield _of_pod(
+                        pod, EventReason.FAILED_SCHEDULING, f"bind refused: {outcome.message}", is_warning=True
+                    )
                 case Action.LAUNCH if outcome.status is OutcomeStatus.FAILED:
                     for key in self._bought_for.get(outcome.subject, (0.0, ()))[1]:
                         if key in pods:
-                            yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
+                            yield _of_pod(pods[key], EventReason.FAILED_TO_SCALE_UP, outcome.message, is_warning=True)
                 case Action.EVICT | Action.MIGRATE if is_done and pod is not None:
                     yield _of_leaving(pod, outcome, emptied)
                 case Action.MIGRATE if pod is not None:
-                    yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
+                    yield _of_pod(pod, EventReason.MIGRATION_FAILED, outcome.message, is_warning=True)
                 case Action.MOVED if outcome.move is not None:
                     yield _of_move(outcome.move, outcome.message)
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
@@ -137,7 +146,7 @@ def _of_initialization(outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -
     late = {outcome.subject: outcome.message for outcome in outcomes if outcome.action is Action.INITIALIZE}
     for node in snapshot.cluster.nodes if late else ():
         if node.claim in late:
-            yield News("Node", node.name, OutcomeReason.NOT_INITIALIZED, late[node.claim], node.uid, True)
+            yield News("Node", node.name, EventReason.NOT_INITIALIZED, late[node.claim], node.uid, True)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
@@ -151,16 +160,16 @@ def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], as
 def _of_leaving(pod: Pod, outcome: Outcome, emptied: Container[str | None]) -> News:
     """Only drains evict; a move may be one that an operator asked for, and its node stays."""
     if outcome.action is Action.MIGRATE and pod.node not in emptied:
-        return _of_pod(pod, "Migrating", f"leaves its node {outcome.message}")
-    return _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.action}")
+        return _of_pod(pod, EventReason.MIGRATING, f"leaves its node {outcome.message}")
+    return _of_pod(pod, EventReason.SCALE_DOWN, f"leaves its node, which is given back: {outcome.action}")
 
 
 def _of_move(move: MigrationRecord, message: str) -> News:
     """A move that is over: told of the pod that runs now, which bears another name where it has a twin's."""
     if move.state is not MigrationState.DONE:
-        return News("Pod", move.pod, "MigrationFailed", message, move.uid, is_warning=True)
+        return News("Pod", move.pod, EventReason.MIGRATION_FAILED, message, move.uid, is_warning=True)
     space, _, name = move.pod.partition("/")
-    return News("Pod", f"{space}/{move.twin or name}", "Migrated", message, "" if move.twin else move.uid)
+    return News("Pod", f"{space}/{move.twin or name}", EventReason.MIGRATED, message, "" if move.twin else move.uid)
 
 
 def _of_flavours(outcomes: Iterable[Outcome], nodes: Iterable[Node]) -> Iterator[News]:
@@ -168,15 +177,15 @@ def _of_flavours(outcomes: Iterable[Outcome], nodes: Iterable[Node]) -> Iterator
     others = {each.subject: each.message for each in outcomes if each.action is Action.OTHER_FLAVOUR}
     for node in nodes if others else ():
         if node.claim in others:
-            yield News("Node", node.name, "OtherFlavour", others[node.claim], node.uid, is_warning=True)
+            yield News("Node", node.name, EventReason.OTHER_FLAVOUR, others[node.claim], node.uid, is_warning=True)
 
 
 def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
     if outcome.action is Action.UNDO_DRAIN:
-        yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
+        yield News("Node", node.name, EventReason.SCALE_DOWN_FAILED, outcome.message, node.uid, is_warning=True)
     elif outcome.status is OutcomeStatus.DONE:
         message = f"is emptied and given back: {outcome.message}"
-        yield News("Node", node.name, "ScaleDown", message, node.uid)
+        yield News("Node", node.name, EventReason.SCALE_DOWN, message, node.uid)
 
 
 def _of_identity(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
@@ -187,18 +196,18 @@ def _of_identity(outcome: Outcome, nodes: Iterable[Node]) -> Iterator[News]:
         yield from (News("Node", node.name, said, outcome.message, node.uid, is_warning=True) for node in of)
 
 
-def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:
+def _of(name: str, pod: Pod | None, reason: EventReason, message: str) -> News:
     return News("Pod", name, reason, message, pod.uid if pod is not None else "")
 
 
-def _of_pod(pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> News:
+def _of_pod(pod: Pod, reason: EventReason, message: str, *, is_warning: bool = False) -> News:
     return News("Pod", pod.key, reason, message, pod.uid, is_warning)
 
 
 def _of_suggestion(outcome: Outcome, pod: Pod | None) -> Iterator[News]:
     """What was moved so that services come nearer to their targets."""
     if outcome.action is Action.MOVE and pod is not None:
-        yield _of_pod(pod, "Descheduled", f"for services' share of the edge: {outcome.message}")
+        yield _of_pod(pod, EventReason.DESCHEDULED, f"for services' share of the edge: {outcome.message}")
 
 
 def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[News]:
@@ -207,25 +216,29 @@ def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, p
     instead = proposed.message if proposed is not None else current.why if current is not None else ""
     match outcome.action:
         case Action.PREEMPT if pod is not None:
-            yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
+            yield _of_pod(pod, EventReason.PREEMPTED, f"leaves its node {outcome.message}")
         case Action.NOMINATE if pod is not None and outcome.target:
             message = f"nominated to {outcome.target}: work of lower priority leaves it"
-            yield _of_pod(pod, "Nominated", message)
+            yield _of_pod(pod, EventReason.NOMINATED, message)
         case Action.MOVE if pod is not None:
             for_whom = f"HTAS {instead}" if instead else "makes room for more important work"
-            yield _of_pod(pod, "Descheduled", f"{for_whom}: {outcome.message}")
+            yield _of_pod(pod, EventReason.DESCHEDULED, f"{for_whom}: {outcome.message}")
         case Action.DISPLACE if pod is not None:
-            yield _of_pod(pod, "Preempted", f"leaves its node: {outcome.message}")
+            yield _of_pod(pod, EventReason.PREEMPTED, f"leaves its node: {outcome.message}")
         case Action.REARRANGE if proposed is not None:
-            yield from (News("Pod", seat.pod, "Nominated", f"HTAS {instead}", seat.uid) for seat in proposed.seats)
+            yield from (
+                News("Pod", seat.pod, EventReason.NOMINATED, f"HTAS {instead}", seat.uid) for seat in proposed.seats
+            )
         case Action.REARRANGE:
-            yield from _of_seats(snapshot, "Nominated", "nominated to {}, where others make room for it")
+            yield from _of_seats(snapshot, EventReason.NOMINATED, "nominated to {}, where others make room for it")
         case Action.CANCEL_REARRANGEMENT:
             message = f"room is no longer made for it: {outcome.message}"
-            yield from _of_seats(snapshot, "RearrangementCancelled", message, is_warning=True)
+            yield from _of_seats(snapshot, EventReason.REARRANGEMENT_CANCELLED, message, is_warning=True)
 
 
-def _of_seats(snapshot: ClusterSnapshot, reason: str, message: str, *, is_warning: bool = False) -> Iterator[News]:
+def _of_seats(
+    snapshot: ClusterSnapshot, reason: EventReason, message: str, *, is_warning: bool = False
+) -> Iterator[News]:
     """The same of every pod that waits for its slot in the rearrangement under way."""
     if snapshot.rearrangement is None:
         return

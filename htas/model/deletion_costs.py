@@ -9,7 +9,7 @@ from zlib import crc32
 from htas.model.nodes import Node
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-"""A number of 32 bits; of two pods that are Ready the one of the lower goes first, and a pod without it counts as 0."""
+"""The annotation with a number of 32 bits: of two Ready pods the one with the lower goes first. Without it: 0."""
 HIGHEST_OF_OURS = -1_000_000_000
 """HTAS's costs are this or lower, so that nobody else's are taken for them."""
 _COST = re.compile(r"0|-?[1-9]\d{0,9}", re.ASCII)

@@ -10,9 +10,9 @@ from enum import StrEnum
 import msgspec
 
 TIER_LABEL = "htas.io/tier"
-"""On a node; it wins over the tier of the node's group."""
+"""The label of a node with its tier, `edge` or `cloud`; it wins over the tier of the node's group."""
 QOS = "htas.io/qos"
-"""On a pod, annotation or label: the target of its service as a share from 0 to 1, such as "0.5"."""
+"""The annotation or label of a pod with its service's target: the share of its pods on edge nodes, such as "0.5"."""
 DEFAULT_TARGET = 1.0
 
 

@@ -19,6 +19,7 @@ class HoldReason(StrEnum):
     BIND_FAILED = "BindFailed"
     """Its last bind failed a moment ago."""
     OTHER_SCHEDULER = "BoundByOtherScheduler"
+    """There is room for it; its own scheduler binds it."""
     NOMINATED = "Nominated"
     """The pod names the node: a preemption made room there, or its volume is being made for that node."""
     MOVE = "MoveUnderWay"

@@ -10,18 +10,26 @@ from htas.model.constraints import Effect, Taint
 from htas.model.resources import Resources
 
 CLUSTER_LABEL = "htas.io/cluster"
+"""The label of a node that HTAS launched: the name of the cluster, as in the configuration."""
 CLAIM_LABEL = "htas.io/claim"
+"""The label of a node that HTAS launched: the claim in the journal."""
 GROUP_LABEL = "htas.io/group"
+"""The label of a node that HTAS launched: its node group."""
 OWN_LABELS = (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)
 """What makes a node ours."""
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 
-DRAINING_TAINT = Taint("htas.io/draining", Effect.NO_SCHEDULE)
+DRAINING_TAINT_KEY = "htas.io/draining"
+"""The taint (NoSchedule) of a node that HTAS drains."""
+DRAINING_TAINT = Taint(DRAINING_TAINT_KEY, Effect.NO_SCHEDULE)
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+"""The annotation that keeps a node: "true"."""
 DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
+"""The annotation that keeps a node ("true"), or a pod on its node ("true" or a duration)."""
 KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+"""The annotation of Karpenter with the same meaning as htas.io/do-not-disrupt."""
 HOLDING = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
 """Annotations that keep a node, with the value "true". Pods bear the last two as well."""
 

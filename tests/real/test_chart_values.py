@@ -16,6 +16,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import htas
 from htas.config.loader import ConfigurationError, load_configuration
 from htas.config.settings import NoneSetting
 from tests.real.harness import ROOT, Json
@@ -259,9 +260,9 @@ def test_rights_may_be_ones_own(helm: Path) -> None:
 @pytest.mark.parametrize(
     ("image", "named"),
     [
-        pytest.param({"repository": "r/htas"}, "r/htas:0.1.0", id="the chart's version"),
+        pytest.param({"repository": "r/htas"}, f"r/htas:{htas.__version__}", id="the chart's version"),
         pytest.param({"tag": "1"}, "htas:1", id="a tag"),
-        pytest.param({"digest": "sha256:" + "a" * 64}, "htas:0.1.0@sha256:" + "a" * 64, id="a digest"),
+        pytest.param({"digest": "sha256:" + "a" * 64}, f"htas:{htas.__version__}@sha256:" + "a" * 64, id="a digest"),
     ],
 )
 def test_the_image(image: Json, named: str, helm: Path) -> None:

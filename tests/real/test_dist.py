@@ -1,4 +1,4 @@
-"""What `make dist` makes installs into a fresh environment and works there, far from the checkout."""
+"""The wheel that `make release` makes installs into a fresh environment and works there, far from the checkout."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from htas.model.moves import MigrationMethod
+from htas.model.news import EventReason
 from htas.model.nodes import GROUP_LABEL
 from htas.model.pods import Phase
 from htas.model.policy import CleaningRules, NodeGroup, Policy
@@ -69,8 +70,8 @@ def test_figure_1_is_one_move_and_no_purchase() -> None:
     assert why.endswith("saves 0.10 USD an hour")
     assert len(story.told("rearranged")) == 1
     said = {(news.reason, news.name): news.message for news in story.world.announcer.news}
-    assert said["Nominated", "default/three-1"] == f"HTAS {why}"
-    assert said["Descheduled", "default/one-1"].startswith(f"HTAS {why}")
+    assert said[EventReason.NOMINATED, "default/three-1"] == f"HTAS {why}"
+    assert said[EventReason.DESCHEDULED, "default/one-1"].startswith(f"HTAS {why}")
     story.play(7400)
     assert (story.bought, story.world.ledger.finished) == (0, 3)
     story.assert_whole()

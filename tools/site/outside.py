@@ -10,6 +10,7 @@ OUTSIDE = {
     "index.md": "README.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "SECURITY.md": "SECURITY.md",
     "reference/chart.md": "deploy/helm/htas/README.md",
 }

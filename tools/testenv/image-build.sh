@@ -8,14 +8,14 @@
 #                    one set of locks: others' are removed. An archive is made anew when what is in it changes.
 #
 # Measured on two cores: 2 min where the locks are new (1 min of CPU), 45 s where only htas is, nothing where neither is; the base took
-# three minutes once. 206 MB compressed, of which 89 are Debian and ssh, 114 the dependencies and 2.4 htas itself.
+# three minutes once. 193 MB compressed, of which 90 are Debian and ssh, 99 the dependencies and 3 htas itself.
 # Needs root on Debian 12 and image-packages.sh. The steps reach package registries as this machine does, by its CA certificates.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/htas/__init__.py")
 tag=${1:-htas:$version}
 dir=${HTAS_IMAGE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/htas/image}
-base=docker.io/library/python:3.11-slim # the name that the Dockerfile has
+base=docker.io/library/python:3.11-slim # stands in for the first FROM of the Dockerfile
 release=bookworm
 [[ $EUID -eq 0 ]] || { echo "image-build: needs root: a chroot and its mounts" >&2; exit 1; }
 command -v buildah >/dev/null && command -v mmdebstrap >/dev/null || { echo "image-build: run image-packages.sh first" >&2; exit 1; }
@@ -56,7 +56,7 @@ if ! build inspect --type image "$base" >/dev/null 2>&1; then
   build add --quiet "$container" "$dir/$release.tar" / >/dev/null
   build commit --quiet --rm "$container" "$base" >/dev/null
 fi
-build bud --layers --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro --file deploy/Dockerfile --tag "$tag" . >&2
+build bud --layers --pull-never --from "$base" --volume /etc/ssl/certs:/etc/ssl/certs:ro --file deploy/Dockerfile --tag "$tag" . >&2
 rm -f "$dir/new.tar"
 build push --quiet "$tag" "oci-archive:$dir/new.tar:$tag" >&2
 mv "$dir/new.tar" "$archive"

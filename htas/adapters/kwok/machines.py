@@ -14,6 +14,7 @@ from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.resources import Resources
 
 MARK = "htas.io/simulated-machine"
+"""The label of a ConfigMap that records a machine which KWOK plays."""
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 """The annotation by which KWOK knows which nodes to play."""
 

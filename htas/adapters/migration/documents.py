@@ -26,7 +26,7 @@ FRESH = "htas.io/replacement"
 COST_BEFORE = "htas.io/pod-deletion-cost"
 """The annotation with the deletion cost that a source had of its own."""
 LEFT_BEHIND = "htas.io/left-behind"
-"""The label, with the move's id, of a pod whose archives could not be removed yet."""
+"""The label of a pod whose archives could not be removed yet: the id of its move."""
 FIRST_TO_GO = "-2147483647"
 """The lowest cost there is: a ReplicaSet with a pod too many deletes this one."""
 

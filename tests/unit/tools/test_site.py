@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ from htas.config.loader import load_catalogue, load_configuration
 from htas.config.settings import Configuration
 from tests.unit.cli.test_documentation import PAGES
 from tools.site.configuration import configuration_page, price_file_page
+from tools.site.metrics import metric_rows
 from tools.site.outside import as_on_site, named_files
+from tools.site.vocabulary import REASONS, UndescribedError, descriptions, keys, labels_page, reasons_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -107,6 +110,48 @@ def test_the_reference_names_every_command(site: Path) -> None:
     names = [entry.name for entry in entries(app)]
     assert len(names) > 25
     assert [name for name in names if f"<code>{name}</code>" not in text] == []
+
+
+def test_the_reference_of_metrics_has_labels_and_help() -> None:
+    """Another test holds the names against a daemon that runs."""
+    found = {row.name: row for row in metric_rows()}
+    assert (found["htas_claims"].kind, found["htas_claims"].labels) == ("gauge", ("group", "state"))
+    assert found["htas_cloud_requests_total"].labels == ("service", "method", "code")
+    assert [name for name, row in found.items() if not row.says] == []
+
+
+def test_the_reference_of_reasons_has_every_word() -> None:
+    page = reasons_page()
+    assert [each.value for kind in REASONS.values() for each in kind if f"| `{each.value}` |" not in page] == []
+    assert "| `QuotaReached` | The cloud would not grant another machine. | A higher quota of the project. |" in page
+
+
+def test_the_reference_of_labels_has_those_of_every_module() -> None:
+    used = {
+        found
+        for path in (ROOT / "htas").rglob("*.py")
+        for found in re.findall(r"\"(htas\.io/[a-z-]+)\"", path.read_text())
+    }
+    assert used - {"htas.io/htas"} == {key for key in keys() if key.startswith("htas.io/")}
+    assert "| `htas.io/draining` | The taint (NoSchedule) of a node that HTAS drains. |" in labels_page()
+
+
+class Unsaid(StrEnum):
+    SAID = "Said"
+    """It is."""
+    UNSAID = "Unsaid"
+
+
+def test_a_word_without_a_description_is_named() -> None:
+    with pytest.raises(UndescribedError, match="Unsaid: Unsaid"):
+        descriptions(Unsaid)
+
+
+def test_the_search_works_from_a_folder(site: Path) -> None:
+    """A browser that reads files refuses to fetch an index: it comes as a script, for a worker within a frame."""
+    assert (site / "search/search_index.js").read_text().startswith("var __index = {")
+    assert (site / "assets/iframe-worker.js").is_file()
+    assert '<script src="../assets/iframe-worker.js">' in (site / "start/kubeadm.html").read_text()
 
 
 def test_links_are_turned_as_the_site_has_them() -> None:

@@ -25,7 +25,7 @@ from htas.model.pods import RUNTIME
 DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
 """How long KWOK lets a pod run, counted from Running or from its last change."""
 RUNS = "htas.io/simulated-run"
-"""How long it is to run in all, counted from Running: what DELAY said before it was brought up to date."""
+"""The annotation with how long a simulated pod is to run in all, counted from Running."""
 SHORTEST_S = 0.1
 """What is left of a run that should be over."""
 _DURATION = re.compile(r"(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
-from htas.model.news import News
+from htas.model.news import EventReason, News
 from tests.builders import make_pod
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
 from tests.waiting import until
@@ -30,7 +30,10 @@ def announcing(
 def test_an_event_says_who_what_and_of_which_object() -> None:
     with announcing() as (announcer, server, _):
         announcer.tell(
-            [News("Pod", "team/web-1", "Scheduled", "went well", "uid-1"), News("Node", "n1", "ScaleDown", "x" * 2000)]
+            [
+                News("Pod", "team/web-1", EventReason.SCHEDULED, "went well", "uid-1"),
+                News("Node", "n1", EventReason.SCALE_DOWN, "x" * 2000),
+            ]
         )
         until(lambda: len(server.requests) == 2)
     pod, node = server.requests
@@ -50,14 +53,14 @@ def test_an_event_says_who_what_and_of_which_object() -> None:
 
 def test_a_note_is_cut_by_its_bytes() -> None:
     with announcing() as (announcer, server, _):
-        announcer.tell([News("Pod", "team/web-1", "Waits", "\u673a" * 1000)])
+        announcer.tell([News("Pod", "team/web-1", EventReason.FAILED_SCHEDULING, "\u673a" * 1000)])
         until(lambda: len(server.requests) == 1)
     assert server.requests[0].body["note"] == "\u673a" * 341, "three bytes each"
 
 
 def test_what_is_over_the_limit_is_dropped_and_counted() -> None:
     with announcing(burst=2) as (announcer, server, dropped):
-        announcer.tell(News("Pod", f"default/p{i}", "Scheduled", "") for i in range(5))
+        announcer.tell(News("Pod", f"default/p{i}", EventReason.SCHEDULED, "") for i in range(5))
         until(lambda: len(server.requests) == 2)
         assert sum(dropped) == 3
 
@@ -90,6 +93,6 @@ def test_the_status_is_made_where_there_is_none_and_not_written_twice() -> None:
 
 def test_a_server_that_refuses_holds_nobody_up() -> None:
     with announcing(lambda _: refusal(500)) as (announcer, server, _):
-        announcer.tell([News("Pod", "default/p", "Scheduled", "")])
+        announcer.tell([News("Pod", "default/p", EventReason.SCHEDULED, "")])
         announcer.publish("x")
         until(lambda: len(server.requests) == 2)
