@@ -119,7 +119,7 @@ COMMANDS = sorted(
 )
 MENTIONED = sorted({" ".join(found.split()) for page in TEXTS for found in re.findall(r"`(htas [a-z][^`]*)`", page)})
 IN_A_CONTAINER = sorted(
-    {typed(found) for page in PAGES for line in lines(page) for found in re.findall(r"(?<= -- )htas .*", line)}
+    {typed(found) for page in TEXTS for line in lines(page) for found in re.findall(r"(?<= -- )htas .*", line)}
 )
 OTHERS = sorted(
     {

@@ -179,7 +179,9 @@ def test_settings_that_are_printed_are_taken(page: Path, text: str, tmp_path: Pa
     head, _, rest = text.partition("\n\n")
     given = yaml.load(head if not rest.startswith(("  ", "config", "flavours")) else text, yaml.BaseLoader)
     prices = given.get("flavours") or {"flavours": [{"name": "a", "cpu": "2", "memory": "4Gi", "pricePerHour": "0.1"}]}
-    settings = {"apiVersion": "htas.io/v1alpha1", "kind": "HTASConfiguration", "flavours": prices, **given["config"]}
+    watching = {"mode": "recommend", "provider": {"none": {}}}  # the chart's defaults
+    form = {"apiVersion": "htas.io/v1alpha1", "kind": "HTASConfiguration", "flavours": prices}
+    settings = {**form, **watching, **given["config"]}
     provider = {key: value for key, value in settings["provider"].items() if value != "null"}
     if "openstack" in provider:
         user_data = provider["openstack"]["userData"]
