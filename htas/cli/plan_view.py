@@ -18,7 +18,7 @@ from htas.model.reasons import Kept
 
 def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> RenderableType:
     """`doubts`: why no figure of it is to be believed, told first. `unpriced`: nodes that are counted as free."""
-    parts: list[RenderableType] = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    parts: list[RenderableType] = [Text(f"Do not trust these figures: {doubt}", style="bold red") for doubt in doubts]
     parts.append(_headline(plan, unpriced))
     parts += [
         table
@@ -51,11 +51,11 @@ def _headline(plan: Plan, unpriced: int) -> Text:
         f"{moves} to move, {counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
     )
     for failure in plan.failures:
-        text.append(f"\n{failure.message}; please report it, -o json says where", style="red")
+        text.append(f"\n{failure.message}; please report it, -o json has the place", style="red")
     if lacking := of_lacking_requests(plan.lacking):
         text.append(f"\n{lacking}", style="yellow")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
-        text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
+        text.append("\nHTAS launched none of these nodes, so it deletes none; htas simulate shows what it could do")
     return text
 
 
@@ -74,17 +74,19 @@ def _pending(plan: Plan) -> str:
 
 def _without(unpriced: int) -> str:
     """Where the present price is not known, nothing is compared with it."""
-    return f"without {counted(unpriced, 'node')} whose price nobody knows, so that this tells nothing of the bill"
+    return f"without {counted(unpriced, 'node')} of unknown price, so this is not the whole bill"
 
 
 def _least(plan: Plan) -> str:
     """What no plan could undercut, with and without what is paid for in any case."""
     cost = plan.cost
-    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
+    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for these pods"
     if cost.beside_nanos:
         if cost.after_nanos == cost.beside_nanos:
-            return "all of it for nodes that HTAS did not buy" + ("" if plan.unplaced else "; nothing else is needed")
-        least = f"{least}, with {hourly(cost.beside_nanos)} for nodes that HTAS did not buy"
+            return "all of it for nodes that HTAS did not launch" + (
+                "" if plan.unplaced else "; nothing else is needed"
+            )
+        least = f"{least}, with {hourly(cost.beside_nanos)} for nodes that HTAS did not launch"
     return f"{least}; this is {cost.gap:.1%} above"
 
 
@@ -116,7 +118,7 @@ def _preemptions(plan: Plan) -> Table | None:
 
 def _suggestions(plan: Plan) -> Table | None:
     instead = plan.instead_of_buying
-    title = "Move, for the edge" if instead is None else "Move, instead of buying more"
+    title = "Move, for the edge" if instead is None else "Move, instead of a launch"
     moves = plan.suggest if instead is None else instead.moves
     rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in moves]
     return listed(title, ("pod", "from", "to", "by"), rows)

@@ -21,9 +21,9 @@ from htas.ports import AnnouncerPort
 
 REPEAT_S = 300.0
 ANSWER_S = 600.0
-"""How long the pods of a purchase are remembered: twice what a cloud is given to answer by default."""
+"""How long the pods of a launch are remembered: twice the cloud's default timeout."""
 ASKED_SOON_S = 5.0
-"""Longer than the window in which work gathers to be bought for (2 s by default)."""
+"""Longer than the default batching window of cycles."""
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED, Unplaced.TOO_MANY_LAUNCHES, Unplaced.DECLINED}
@@ -94,9 +94,9 @@ class EventRecorder:
             if pod.scheduler == self.policy.scheduler_name:
                 yield _of_pod(pod, "FailedScheduling", _refusal(item), is_warning=True)
             if item.reason in NOT_BOUGHT:
-                yield _of_pod(pod, "NotTriggerScaleUp", f"no machine is bought: {item.reason.value}: {item.message}")
+                yield _of_pod(pod, "NotTriggerScaleUp", f"no machine is launched: {item.reason.value}: {item.message}")
         for launch in plan.launches:
-            message = f"buys {launch.flavour} for group {launch.group} (claim {launch.claim})"
+            message = f"launches {launch.flavour} for group {launch.group} (claim {launch.claim})"
             yield from (_of_pod(pods[key], "TriggeredScaleUp", message) for key in launch.pods if key in pods)
 
     def _of_outcomes(
@@ -152,7 +152,7 @@ def _of_leaving(pod: Pod, outcome: Outcome, emptied: Container[str | None]) -> N
     """Only drains evict; a move may be one that an operator asked for, and its node stays."""
     if outcome.action is Action.MIGRATE and pod.node not in emptied:
         return _of_pod(pod, "Migrating", f"leaves its node {outcome.message}")
-    return _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.action}")
+    return _of_pod(pod, "ScaleDown", f"leaves its node, which HTAS drains and deletes: {outcome.action}")
 
 
 def _of_move(move: MigrationRecord, message: str) -> News:
@@ -175,7 +175,7 @@ def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
     if outcome.action is Action.UNDO_DRAIN:
         yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
     elif outcome.status is OutcomeStatus.DONE:
-        message = f"is emptied and given back: {outcome.message}"
+        message = f"HTAS drains and deletes it: {outcome.message}"
         yield News("Node", node.name, "ScaleDown", message, node.uid)
 
 
@@ -209,19 +209,19 @@ def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, p
         case Action.PREEMPT if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
         case Action.NOMINATE if pod is not None and outcome.target:
-            message = f"nominated to {outcome.target}: work of lower priority leaves it"
+            message = f"nominated to {outcome.target}: HTAS evicts pods of lower priority"
             yield _of_pod(pod, "Nominated", message)
         case Action.MOVE if pod is not None:
-            for_whom = f"HTAS {instead}" if instead else "makes room for more important work"
+            for_whom = f"HTAS {instead}" if instead else "makes room for pods of higher priority"
             yield _of_pod(pod, "Descheduled", f"{for_whom}: {outcome.message}")
         case Action.DISPLACE if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node: {outcome.message}")
         case Action.REARRANGE if proposed is not None:
             yield from (News("Pod", seat.pod, "Nominated", f"HTAS {instead}", seat.uid) for seat in proposed.seats)
         case Action.REARRANGE:
-            yield from _of_seats(snapshot, "Nominated", "nominated to {}, where others make room for it")
+            yield from _of_seats(snapshot, "Nominated", "nominated to {}, from which other pods move")
         case Action.CANCEL_REARRANGEMENT:
-            message = f"room is no longer made for it: {outcome.message}"
+            message = f"its reservation is cancelled: {outcome.message}"
             yield from _of_seats(snapshot, "RearrangementCancelled", message, is_warning=True)
 
 

@@ -46,7 +46,7 @@ def test_a_purchase_that_fails_is_told_by_its_flavour() -> None:
     failed = [each for each in told(story, 300.0) if each.occasion is Occasion.PURCHASE_FAILED]
     assert failed
     assert {each.key for each in failed} <= {each.name for each in story.policy.catalogue.flavours}
-    assert all(each.title.startswith("A purchase failed: ") and "group batch" in each.title for each in failed)
+    assert all(each.title.startswith("A launch failed: ") and "group batch" in each.title for each in failed)
 
 
 def test_a_drain_that_was_undone_is_told_with_its_reason() -> None:

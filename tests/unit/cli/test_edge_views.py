@@ -132,5 +132,5 @@ def test_the_tier_of_a_node_is_told_and_who_states_it(tmp_path: Path) -> None:
     assert "is of tier edge (its group near)" in told["e"]
     assert "is of tier edge (its label htas.io/tier)" in told["shop-7"]
     assert "is of tier cloud (its group cloud)" in told["far"]
-    assert "is of tier cloud (nothing says that it is near)" in told["stray"]
+    assert "is of tier cloud (no label and no group says otherwise)" in told["stray"]
     assert "tier" not in says(tmp_path, "explain", "node", "far", items=there[2:]).stdout

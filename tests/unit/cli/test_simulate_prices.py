@@ -40,5 +40,5 @@ def test_each_node_costs_what_its_zone_costs(tmp_path: Path) -> None:
 
 def test_months_are_said_to_leave_caps_out(tmp_path: Path) -> None:
     told = " ".join(says(tmp_path).stdout.split())
-    assert "Months are reckoned without the monthlyCap of large: they may cost less." in told
+    assert "Months are calculated without the monthlyCap of large: they may cost less." in told
     assert "large in zone z3 (1)" in told
