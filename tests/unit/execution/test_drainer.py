@@ -236,7 +236,7 @@ def test_a_taint_that_nobody_remembers_is_taken_off_our_nodes_alone() -> None:
     story.world.cluster.add_node(owned_node("n1", **TAINTED))
     story.world.cluster.add_node(make_node("theirs", **TAINTED))
     (told,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
-    assert (told.subject, told.action, told.message) == ("n1", "undo-drain", "a drain that nobody remembers")
+    assert (told.subject, told.action, told.message) == ("n1", "undo-drain", "a drain without a journal entry")
 
 
 def test_the_drain_of_a_claim_that_is_gone_is_forgotten() -> None:
