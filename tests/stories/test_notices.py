@@ -37,7 +37,7 @@ def test_work_that_waits_for_a_limit_is_told_once_an_hour_with_how_often_it_was_
     first, again = found
     assert again.at - first.at >= HOUR_S
     assert again.times > 10
-    assert "pods wait: a limit of the configuration is reached" in again.title
+    assert "pods are pending: a limit of the configuration is reached" in again.title
     assert "such as default/" in again.text
 
 
