@@ -93,7 +93,7 @@ def test_preemption_is_told_of_both() -> None:
         "is to be preempted for default/new",
     ]
     told = explain_pod("new", snapshot, decided, policy)
-    assert "waits: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
+    assert "pending: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
 
 
 def test_what_the_optimiser_is_asked_for_is_told() -> None:
@@ -167,21 +167,21 @@ def test_all_that_holds_a_node_is_told() -> None:
     node = owned_node("n", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}, is_ready=False)
     snapshot = make_snapshot([node], pods, claims=[ready_claim(node)])
     assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[2:] == [
-        "stays: ScaleDownDisabledAnnotation: annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true",
+        "kept: ScaleDownDisabledAnnotation: annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true",
         "also: NotReady: it is not Ready",
         "also: NotUnneededLongEnough: utilisation 5%, under-utilised for 0s of 5m00s",
-        "held by NotReplicated: default/bare has no controller",
-        "held by LocalStorageRequested: default/bare keeps data on its node (hostPath or emptyDir)",
-        "held by UnknownController: default/step is controlled by a Workflow, which HTAS does not know to start it again",
+        "blocked by NotReplicated: default/bare has no controller",
+        "blocked by LocalStorageRequested: default/bare keeps data on its node (hostPath or emptyDir)",
+        "blocked by UnknownController: default/step is controlled by a Workflow, which HTAS does not know to start it again",
     ]
 
 
 def test_what_would_hold_a_node_that_is_not_ours_is_told() -> None:
     snapshot = make_snapshot([make_node("n")], [running(make_pod("web"), "n")])
     assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[1:] == [
-        "stays: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
+        "kept: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
         "were it of group any, it would be",
-        'held by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
+        'blocked by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
     ]
 
 
@@ -237,7 +237,7 @@ def test_the_flavours_that_refuse_a_gpu_pod_are_told_by_their_taint_and_not_the_
     policy = make_policy(flavours=GPU_FLAVOURS)
     snapshot = make_snapshot((), (make_pod("train", requests=amounts("100m", "128Mi", 1, **{GPU: 1})),))
     lines = explain_pod("train", snapshot, plan(snapshot, policy, NOW), policy)
-    waits = next(line for line in lines if line.startswith("waits: "))
+    waits = next(line for line in lines if line.startswith("pending: "))
     taint = "node(s) had untolerated taint(s)"
     assert f"no flavour on offer would hold it: g1 and 1 more, large enough, refuse it: {taint}" in waits
     assert lines[-2:] == [
@@ -274,7 +274,7 @@ def test_an_annotation_that_would_keep_a_node_is_told_before_it_is_of_a_group() 
     node = make_node("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
     snapshot = make_snapshot([node], [])
     lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
-    assert lines[-1] == "held by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
+    assert lines[-1] == "blocked by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
 
 
 def test_what_a_node_costs_and_that_it_is_empty_is_told() -> None:
@@ -318,7 +318,7 @@ def test_a_pod_that_names_its_node_is_told_to_be_pinned_to_it() -> None:
         plan(snapshot, POLICY, NOW),
         "PinnedToNode: default/osd is pinned to its node by hostname (nodeSelector)",
     )
-    assert f"held by {told}" in explain_node("n", snapshot, made, POLICY)
+    assert f"blocked by {told}" in explain_node("n", snapshot, made, POLICY)
     assert f"may not be moved: {told}" in explain_pod("osd", snapshot, made, POLICY)
 
 

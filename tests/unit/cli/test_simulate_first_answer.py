@@ -224,7 +224,7 @@ def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
 def test_flavours_that_nothing_is_bought_of_are_named_and_make_no_table(prices: Path) -> None:
     shown = table_of(prices, three_large_nodes(), 160)
     assert "Not in the mix: large\n" in shown
-    assert "What each flavour is worth" not in table_of(prices, empty("a", "b") + full()[:0] + [
+    assert "What each flavour saves" not in table_of(prices, empty("a", "b") + full()[:0] + [
         placed("log", "a", "100m", "128Mi", "DaemonSet/log")
     ], 160)  # fmt: skip
 
@@ -302,7 +302,7 @@ LENT = "small, without nodes so far, registers with pool=db as all nodes of toda
 def test_labels_that_only_todays_nodes_bear_are_a_proviso(prices: Path) -> None:
     """28 % were saved by machines that no database would have been let onto."""
     [told] = [each for each in answer_for(prices, of_a_pool(pool="db"))["presumes"] if "registers" in each]
-    assert told == f"{LENT}, since pods go by that: nodeGroups[].labels must give it"
+    assert told == f"{LENT}, because pods select by it: nodeGroups[].labels must add it"
 
 
 def test_labels_that_are_written_or_not_asked_for_are_no_proviso(prices: Path) -> None:
