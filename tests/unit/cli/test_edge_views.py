@@ -110,7 +110,7 @@ def test_check_shows_tiers_and_what_is_bought(tmp_path: Path) -> None:
 
 def test_an_edge_alone_buys_nothing_and_says_so(tmp_path: Path) -> None:
     alone = "[{name: near, tier: edge}]"
-    assert "no group buys machines" in says(tmp_path, "check", groups=alone).stdout
+    assert "no group launches machines" in says(tmp_path, "check", groups=alone).stdout
     there = (node("e", "1", "4Gi", "z", **NEAR), of_web("web-1", "e"), pod("huge", "2"))
     said = says(tmp_path, "explain", "pod", "huge", groups=alone, items=there).stdout
     assert "pending: NoNodeGroup: no node group buys machines; 0/1 nodes are available: 1 Insufficient cpu." in said

@@ -77,7 +77,7 @@ def test_a_cloud_is_asked_and_a_file_written_once(folder: Path) -> None:
         asked = ["flavours", "--cloud", "small", "--clouds-file", str(clouds), "--write", str(file)]
         first, second = run(app, asked), run(app, asked)
     assert first.exit_code == 0
-    assert "0 flavours with a price; 2 wait for their price" in first.output
+    assert "0 flavours with a price; 2 need a price" in first.output
     assert second.exit_code == 2
     assert "is there already; name another file" in second.output
 
