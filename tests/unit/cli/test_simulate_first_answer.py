@@ -213,7 +213,7 @@ def test_half_a_dump_is_doubted_before_any_figure(prices: Path) -> None:
     assert lines[1] == "Do not trust these figures: the dump has the pods of one namespace only (default)"
     assert lines.index("If the dump were complete:") < next(i for i, line in enumerate(lines) if "would save" in line)
     assert "Was -A forgotten?" in answer
-    assert "  Write it anew: kubectl get nodes,pods," in answer
+    assert "  Write it again: kubectl get nodes,pods," in answer
 
 
 def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
