@@ -39,7 +39,7 @@ def adopt(
             raise InputError(f"--group {group}: no such group in {loaded.path}; there are {known}")
         if not dry_run and not yes:
             if not sys.stdin.isatty():
-                raise InputError("--yes: nobody is there to be asked; say it where this is meant")
+                raise InputError("--yes: required where no terminal can ask for confirmation")
             them, _ = adopted(loaded, group, cluster, names or (), namespace, dry_run=True)
             for each in them:
                 say(each.says)

@@ -35,11 +35,11 @@ def asked_server(config: Path | None, server: str | None, token_file: Path | Non
 
 
 def approvals_view(found: ApprovalsReport) -> RenderableType:
-    """A table: what waits longest comes first."""
+    """A table: the oldest pending proposal comes first."""
     if not found.is_asked:
-        return Text("nothing waits for a word: this daemon runs in another mode than approve")
+        return Text("nothing waits for approval: this daemon runs in another mode than approve")
     if not found.items:
-        return Text("nothing waits for a word")
+        return Text("nothing waits for approval")
     view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=("pods",))
     for item in found.items:
         when = ago(item.since, found.now) if out.is_terminal else instant_text(item.since)
@@ -57,15 +57,15 @@ def approvals_view(found: ApprovalsReport) -> RenderableType:
     if not waiting:
         return view
     how = "rejected" if found.otherwise == "reject" else "carried out"
-    return Group(view, Text(f"what nobody says a word about in time is {how}", style="dim"))
+    return Group(view, Text(f"without an answer in time, a proposal is {how}", style="dim"))
 
 
 def _state(item: ApprovalItem, now: float) -> str:
     if item.until is not None:
-        return f"waits, {length(max(0.0, item.until - now))} left"
+        return f"pending, {length(max(0.0, item.until - now))} left"
     if item.state is ApprovalState.LAPSED:
         return f"lapsed: {item.lapsed}"
     told = f"{item.state.value} by {item.who}"
     if item.state is ApprovalState.APPROVED and not (item.is_proposed or item.is_begun):
-        told += f"; no longer proposed since {instant_text(item.proposed_last)}: it counts if it is proposed again"
+        told += f"; not proposed since {instant_text(item.proposed_last)}: it counts if it is proposed again"
     return told

@@ -12,12 +12,10 @@ from htas.cli.options import Config
 
 
 def approve(
-    ids: Annotated[list[str] | None, typer.Argument(help="What is approved, by its id as --list has it.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that waits now.")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Say no instead.")] = False,
-    listed: Annotated[
-        bool, typer.Option("--list", help="What waits, and what was said of late; says nothing.")
-    ] = False,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids to approve, as --list prints them.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All pending proposals.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject instead.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List pending and recent proposals; change nothing.")] = False,
     config: Config = None,
     server: ServerUrl = None,
     token_file: TokenFile = None,
@@ -31,9 +29,9 @@ def approve(
     with exit_on_error():
         chosen = tuple(ids or ())
         if listed and (chosen or everything or reject):
-            raise InputError("--list: says nothing; leave out ids, --all and --reject")
+            raise InputError("--list: changes nothing; leave out ids, --all and --reject")
         if not listed and bool(chosen) == everything:
-            raise InputError("name what is meant by its id (htas approve --list), or write --all")
+            raise InputError("name ids (htas approve --list prints them), or write --all")
         asked = asked_server(config, server, token_file, ca)
         if listed:
             found = asked.get("/approvals", ApprovalsReport)

@@ -37,7 +37,7 @@ def cost_view(report: CostReport) -> RenderableType:
     if report.recommended:
         return Text("\n".join(report.recommended))
     if report.is_new:
-        return Text("nothing has been bought yet")
+        return Text("no machine has been launched yet")
     whole = float(report.total)
     if not whole:
         return Text("nothing was billed in this window")

@@ -30,7 +30,7 @@ ServerUrl = Annotated[
         "--server",
         envvar=VARIABLE,
         metavar="URL|NAMESPACE/RELEASE",
-        help="Ask a daemon instead of its files: https://htas.example:8080, or by its release, htas-system/htas.",
+        help="Ask a daemon instead of its files: https://htas.example:8080, or its release, htas-system/htas.",
     ),
 ]
 TokenFile = Annotated[
@@ -158,5 +158,5 @@ def asked_instead(
     """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
     asked = server_at(server, token_file, ca)
     if asked is not None and (dump is not None or at is not None or steady or types):
-        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at, --steady and --type")
+        raise InputError("--server: a daemon reports its own cluster; leave out --from, --at, --steady and --type")
     return asked

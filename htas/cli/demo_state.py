@@ -65,19 +65,19 @@ class DemoState:
 
     def _note(self, result: CycleResult) -> None:
         at, currency = result.snapshot.taken_at, result.plan.cost.currency
-        bought: Counter[tuple[str, str, int]] = Counter()
+        launched: Counter[tuple[str, str, int]] = Counter()
         pods: Counter[tuple[str, str, int]] = Counter()
         for item in result.plan.launches:
             key = item.flavour, item.group, item.nanos_per_hour
-            bought[key] += 1
+            launched[key] += 1
             pods[key] += len(item.pods)
-        for key, count in bought.items():
+        for key, count in launched.items():
             price = price_text(key[2] * count)
-            work = f" for {counted(pods[key], f'{key[1]} pod')}" if pods[key] else " for work that is expected"
-            self.events.append((at, "buy", f"{count} × {key[0]}{work}, {price} {currency}/h"))
+            work = f" for {counted(pods[key], f'{key[1]} pod')}" if pods[key] else " as headroom"
+            self.events.append((at, "launch", f"{count} × {key[0]}{work}, {price} {currency}/h"))
         for removal in result.plan.remove:
             saved = price_text(removal.savings_nanos_per_hour)
-            self.events.append((at, "release", f"{removal.node}: {removal.message}, saves {saved} {currency}/h"))
+            self.events.append((at, "delete", f"{removal.node}: {removal.message}, saves {saved} {currency}/h"))
 
     @property
     def now(self) -> float:
@@ -96,7 +96,7 @@ class DemoState:
         return self.world.ledger.nano_seconds(self.policy.catalogue.billing, self.now)
 
     def nodes(self) -> list[NodeLine]:
-        """The nodes that are there and the machines on their way, group by group, the fullest first."""
+        """The nodes that are there and the starting machines, group by group, the fullest first."""
         if self.result is None:
             return []
         snapshot = self.result.snapshot

@@ -81,7 +81,7 @@ def _nodes(state: DemoState, width: int) -> RenderableType:
                 columns.append(column(max(line.share, 0.07)), style=STYLE[line.state])
             table.add_row(f" {flavour}", str(count), columns)
     legend = Text("ready ", style="green")
-    legend.append("coming ", style="yellow")
+    legend.append("starting ", style="yellow")
     legend.append("draining", style="magenta")
     return Panel(Group(table, legend), title="nodes", title_align="left", border_style="dim")
 
@@ -104,7 +104,9 @@ def _queue(state: DemoState) -> RenderableType:
     for reason, count in sorted(reasons.items()):
         text.append(f"\n  {count} {reason}", style="yellow")
     text.append(f"\n{ledger.finished} of {ledger.arrived} tasks that arrived have ended, {ledger.lost} lost")
-    text.append(f"\nmean wait {ledger.mean_wait_s():.0f} s, 99th percentile {ledger.wait_percentile_s(0.99):.0f} s")
+    text.append(
+        f"\npending {ledger.mean_wait_s():.0f} s (mean), 99th percentile {ledger.wait_percentile_s(0.99):.0f} s"
+    )
     return Panel(text, title="queue", title_align="left", border_style="dim")
 
 
@@ -124,9 +126,9 @@ def _events(state: DemoState, width: int) -> RenderableType:
     for at, verb, what in list(state.events)[-8:]:
         when = datetime.fromtimestamp(at, UTC).strftime("%H:%M")
         text.append(f"{when} ", style="dim")
-        text.append(f"{verb:<8}", style="green" if verb == "buy" else "magenta")
+        text.append(f"{verb:<8}", style="green" if verb == "launch" else "magenta")
         text.append(f"{what}\n")
-    return Panel(text, title="bought and released", title_align="left", border_style="dim")
+    return Panel(text, title="launched and deleted", title_align="left", border_style="dim")
 
 
 def plain_line(state: DemoState) -> str:
@@ -134,7 +136,7 @@ def plain_line(state: DemoState) -> str:
     ledger = state.world.ledger
     nodes = Counter(line.state for line in state.nodes())
     return (
-        f"{_clock(state)}  nodes {nodes['ready']} (+{nodes['coming']} coming)  waiting {len(state.waiting)}  "
+        f"{_clock(state)}  nodes {nodes['ready']} (+{nodes['coming']} starting)  pending {len(state.waiting)}  "
         f"ended {ledger.finished}/{ledger.arrived}  spent {bill_amount(state.spent_nano_seconds()):.2f} "
         f"{state.policy.catalogue.currency}"
     )
@@ -147,13 +149,13 @@ def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> 
     table = Table.grid(padding=(0, 2))
     table.add_row("tasks", f"{ledger.finished} of {ledger.arrived} ended, {ledger.lost} lost, {_unfit(state)}")
     table.add_row(
-        "waiting", f"mean {ledger.mean_wait_s():.1f} s, 99th percentile {ledger.wait_percentile_s(0.99):.1f} s"
+        "pending", f"mean {ledger.mean_wait_s():.1f} s, 99th percentile {ledger.wait_percentile_s(0.99):.1f} s"
     )
-    bought = f"{len(ledger.rentals)} bought, {ledger.running_machines()} still run, at most {state.peak_nodes} at once"
-    table.add_row("machines", f"{bought}, {ledger.machine_hours(state.now):.1f} machine-hours")
+    launched = f"{len(ledger.rentals)} launched, {ledger.running_machines()} still run, {state.peak_nodes} at most"
+    table.add_row("machines", f"{launched}, {ledger.machine_hours(state.now):.1f} machine-hours")
     moved = f"{ledger.migrations} by checkpoint, {ledger.evictions} evicted, {ledger.work_lost_s:.0f} s of work lost"
     if ledger.migrations:
-        moved += f", {ledger.work_repeated_s:.0f} s done again"
+        moved += f", {ledger.work_repeated_s:.0f} s repeated"
     table.add_row("moved", moved)
     mean_ms, most_ms = 1000 * state.planning_s / max(1, state.cycles), 1000 * state.longest_plan_s
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")

@@ -135,7 +135,7 @@ def list_all() -> None:
 @app.command("report")
 def report_on_results(
     folder: Annotated[Path, typer.Argument(help="A folder of results, or one with a folder for each experiment.")],
-    into: Annotated[Path | None, typer.Option("--into", help="Write there; else beside the results.")] = None,
+    into: Annotated[Path | None, typer.Option("--into", help="Write there; else next to the results.")] = None,
 ) -> None:
     """Write tables with confidence intervals, and figures: the paper's 3 to 8, for edge KubeDSM's 4 to 11."""
     from htas.cli.experiment_report import report

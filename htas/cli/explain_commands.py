@@ -64,7 +64,7 @@ def _of_ended(name: str, kind: str, ended: Mapping[str, str], snapshot: ClusterS
     if kind != "pod" or any(name in (pod.key, pod.name) for pod in snapshot.cluster.pods):
         return []
     named = [key for key in ended if name in (key, key.partition("/")[2])]
-    return [f"{key}: has ended ({ended[key]}): it asks for nothing, and holds no node" for key in named]
+    return [f"{key}: has ended ({ended[key]}): it needs no resources" for key in named]
 
 
 def _past(kind: str, name: str, loaded: Loaded) -> list[str]:
@@ -96,5 +96,5 @@ def _of_node() -> Explain:
     return explain_node
 
 
-_explaining("pod", _of_pod, "Why a pod is where it is, or waits.")
-_explaining("node", _of_node, "Why a node stays or goes.")
+_explaining("pod", _of_pod, "Why a pod runs where it is, or is pending.")
+_explaining("node", _of_node, "Why a node is kept or deleted.")

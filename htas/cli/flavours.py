@@ -75,7 +75,7 @@ def rows_of(catalogue: Catalogue | None, sizes: Sequence[MachineSize] | None) ->
     known = {flavour.name for flavour in priced}
     unpriced = sorted((size for size in there.values() if size.name not in known), key=lambda each: each.name)
     return rows + [
-        Row(size.name, size.cpu_m, size.memory_bytes, None, notes=("no price: never bought", *_device_notes(size)))
+        Row(size.name, size.cpu_m, size.memory_bytes, None, notes=("no price: never launched", *_device_notes(size)))
         for size in unpriced
     ]
 
@@ -93,7 +93,7 @@ def _device_notes(size: MachineSize, priced: Resources = NOTHING) -> list[str]:
 def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None, has_cloud: bool) -> Row:
     notes = []
     if has_cloud and size is None:
-        notes.append("the cloud does not have it: never bought")
+        notes.append("the cloud does not have it: never launched")
     if size is not None and not size.is_of(flavour):
         notes.append(f"the cloud says {size.text}")
     if size is not None:
@@ -178,7 +178,7 @@ def write_price_file(
     except OSError as error:
         raise InputError(f"--write: {path}: {error.strerror}") from None
     unpriced = text.count("\n#  - ")
-    rest = f"; {unpriced} wait for their price, which is yours to fill in" if unpriced else ""
+    rest = f"; {unpriced} need a price: fill it in" if unpriced else ""
     return f"{path}: {len(sizes) - unpriced} flavours with a price{rest}"
 
 

@@ -28,10 +28,10 @@ class Wish:
 
     def question(self, cluster: str) -> str:
         if self.orphans is not None:
-            return f"Evict what runs on the orphans of cluster {cluster}, and delete those machines?"
+            return f"Evict the pods on the orphans of cluster {cluster}, and delete those machines?"
         if self.keeps:
-            return f"Let go of every machine of cluster {cluster}? They run on, billed, and nobody returns them."
-        return f"Evict what runs on every machine that HTAS bought for cluster {cluster}, and return them?"
+            return f"Keep every machine of cluster {cluster} without HTAS? They run on, billed, and are never deleted."
+        return f"Evict the pods on every machine that HTAS launched for cluster {cluster}, and delete them?"
 
 
 def span_of(text: str, option: str) -> float:
@@ -52,9 +52,9 @@ def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
     left = running.keep() if wish.keeps else running.give_back()
     if not left:
         if wish.orphans is not None:
-            say("done: no orphan of those is left")
+            say("done: none of those orphans is left")
             return left
-        say("done: " + ("the machines are nobody's now" if wish.keeps else "no machine of ours is left"))
+        say("done: " + ("HTAS no longer manages the machines" if wish.keeps else "no machine of HTAS is left"))
     return left
 
 

@@ -16,14 +16,15 @@ from htas.cli.options import Config, configured
 def handback(
     config: Config,
     give_all: Annotated[
-        bool, typer.Option("--all", help="Empty every machine that HTAS bought, within disruption budgets; return it.")
+        bool,
+        typer.Option("--all", help="Drain and delete every machine that HTAS launched, within disruption budgets."),
     ] = False,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Let the machines run on as nobody's: their nodes lose HTAS's labels.")
+        bool, typer.Option("--keep", help="Keep the machines without HTAS: their nodes lose HTAS's labels.")
     ] = False,
     orphans: Annotated[
         bool,
-        typer.Option("--orphans", help="Drain and delete the machines alone that the configuration has no place for."),
+        typer.Option("--orphans", help="Drain and delete only the machines that match no node group."),
     ] = False,
     names: Annotated[
         list[str] | None, typer.Argument(help="Of --orphans: nodes or servers; else all.", show_default=False)
@@ -33,7 +34,7 @@ def handback(
         str | None,
         typer.Option("--namespace", "-n", help="HTAS's own; else kubernetes.namespace, else this context's."),
     ] = None,
-    timeout: Annotated[str, typer.Option("--timeout", help="When to stop waiting, such as 15m.")] = "15m",
+    timeout: Annotated[str, typer.Option("--timeout", help="When to give up, such as 15m.")] = "15m",
     without_lease: Annotated[
         bool, typer.Option("--without-lease", help="Go on where no lease is: no daemon runs.")
     ] = False,
@@ -45,14 +46,14 @@ def handback(
 
     with exit_on_error():
         if [give_all, keep, orphans].count(True) != 1:
-            raise InputError("name one of --all, --keep and --orphans: are the machines to go, or to stay?")
+            raise InputError("name one of --all, --keep and --orphans")
         if (names or cluster) and not orphans:
             raise InputError("names of machines and --cluster go with --orphans alone")
         which = Which(cluster, tuple(names or ())) if orphans else None
         wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease, which)
         loaded = configured(config)
         if not yes and not sys.stdin.isatty():
-            raise InputError("--yes: nobody is there to be asked; say it where this is meant")
+            raise InputError("--yes: required where no terminal can ask for confirmation")
         if not yes and not typer.confirm(wish.question(loaded.policy.cluster), err=True):
             raise InputError("nothing was done")
         left = handed_back(loaded, wish)

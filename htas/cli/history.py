@@ -30,7 +30,7 @@ def note_unshipped(loaded: Loaded) -> None:
     """Say what is not in the figures that follow."""
     waiting = unshipped(loaded)
     if waiting:
-        err.print(f"{waiting} entries wait in {store_path(loaded)}: they are not in here yet", style="yellow")
+        err.print(f"{waiting} entries are queued in {store_path(loaded)}: they are not shown yet", style="yellow")
 
 
 def present(loaded: Loaded) -> float | None:
@@ -53,13 +53,11 @@ def history_view(found: Iterable[Entry], currency: str, now: float | None, *, wi
     verb = "would have saved" if is_advice else "save"
     told = [f"the drains above {verb} {price_text(saved)} {currency}/h in all"] if saved else []
     if is_advice:
-        told.append(
-            "recommended: nothing of it was carried out; it is the course that things would have taken with HTAS"
-        )
+        told.append("recommended: nothing was carried out; this is what HTAS would have done")
     if left_out:
         told.append(f"{'1 bind is' if left_out == 1 else f'{left_out} binds are'} left out; --binds shows them")
     if not listed:
-        return Text("; ".join(["nothing of that kind is on record in these cycles", *told]))
+        return Text("; ".join(["these cycles have no such event", *told]))
     view = table_of(listed, now, out.width if out.is_terminal else None)
     return Group(view, Text("\n".join(told), style="dim")) if told else view
 
@@ -102,7 +100,7 @@ def node_view(loaded: Loaded, name: str) -> RenderableType:
         cpu = f"{row.cpuavailable}m", f"{row.cpucapacity}m"
         view.add_row(when, row.event.value, row.instance_type, str(row.runtime), *cpu, *ram)
     if not view.row_count:
-        raise InputError(f"node {name}: nothing is written of it; htas top names the nodes there are")
+        raise InputError(f"node {name}: no record; htas top lists the nodes")
     return view
 
 
@@ -145,7 +143,7 @@ class DaemonPast:
 
 def _at_most(limit: int) -> int:
     if limit > MOST_CYCLES:
-        err.print(f"a daemon tells of the newest {MOST_CYCLES:,} cycles at most", style="dim")
+        err.print(f"a daemon reports the newest {MOST_CYCLES:,} cycles at most", style="dim")
     return min(limit, MOST_CYCLES)
 
 

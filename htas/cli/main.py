@@ -98,10 +98,10 @@ def ui(
     dump: Dump = None,
     demo: Annotated[bool, typer.Option("--demo", help="The sandbox's day instead, on virtual time.")] = False,
     recommend: Annotated[
-        bool, typer.Option("--recommend", help="Of the demo: on nodes that are there, HTAS only recommends.")
+        bool, typer.Option("--recommend", help="Of the demo: HTAS only recommends, on existing nodes.")
     ] = False,
     approve: Annotated[
-        bool, typer.Option("--approve", help="Of the demo: what would disturb running pods waits for your word.")
+        bool, typer.Option("--approve", help="Of the demo: disruptions of running pods wait for your approval.")
     ] = False,
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
@@ -128,7 +128,7 @@ def ui(
         if (recommend or approve) and not demo:
             raise InputError(f"{'--recommend' if recommend else '--approve'}: goes with --demo")
         if recommend and approve:
-            raise InputError("--approve: one that only recommends has nothing to ask; leave out --recommend")
+            raise InputError("--approve: mode recommend asks for no approval; leave out --recommend")
         if demo:
             pages.demo(seed, hours, speed, port, token_file, recommend=recommend, approve=approve)
         elif dump is not None:
@@ -177,9 +177,9 @@ def migrate_pod(
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="The daemon that leads; else http.listen.")] = None,
     token_file: Annotated[Path | None, typer.Option("--token-file", help="Its token; else http.tokenFile.")] = None,
-    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate, for https://.")] = None,
+    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="The CA of its certificate, for https://.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
-    force: Annotated[bool, typer.Option("--force", help="Even a pod that its owner wishes to stay.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even a pod that opted out of disruption.")] = False,
 ) -> None:
     """Migrate a running pod to another node with its progress, or say why not."""
     from htas.cli.migrate import asker_of, failed, line_of
@@ -253,11 +253,13 @@ def simulate(
         Path,
         typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json; may be .gz, or - for stdin."),
     ],
-    flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file: what can be bought.")] = None,
+    flavours: Annotated[
+        Path | None, typer.Option("--flavours", help="A price file: flavours that HTAS may launch.")
+    ] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Groups, limits and rules; else none.")] = None,
     at: At = None,
     as_annotated: Annotated[
-        bool, typer.Option("--as-annotated", help="Only move services that have opted in; else all are taken to.")
+        bool, typer.Option("--as-annotated", help="Move only services that have opted in; else all.")
     ] = False,
     types: Types = None,
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
@@ -296,11 +298,11 @@ app.command()(approve)
 @app.command()
 def agent(
     registry: Annotated[str, typer.Option("--registry", help="https://HOST[:PORT], where checkpoints are pushed to.")],
-    token_file: Annotated[Path, typer.Option("--token-file", help="What those who ask must know.")],
+    token_file: Annotated[Path, typer.Option("--token-file", help="The token that callers must send.")],
     repository: Annotated[str, typer.Option("--repository", help="In the registry.")] = "htas",
     listen: Annotated[str, typer.Option("--listen", help="[HOST]:PORT.")] = ":10270",
     credentials_file: Annotated[Path | None, typer.Option("--credentials-file", help="One line user:password.")] = None,
-    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate.")] = None,
+    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="The CA of its certificate.")] = None,
     directory: Annotated[Path, typer.Option("--directory", help="Where the kubelet writes checkpoints.")] = Path(
         "/var/lib/kubelet/checkpoints"
     ),

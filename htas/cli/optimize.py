@@ -135,14 +135,12 @@ def optimum_view(
     text = Text()
     text.append(f"{found.status.value}", style="bold cyan" if found.is_better else "bold")
     text.append(f": {SAID[found.status]} ({took_s:.1f} s)\n")
-    waiting = "1 waiting pod" if len(found.seats) == 1 else f"{len(found.seats)} waiting pods"
+    waiting = "1 pending pod" if len(found.seats) == 1 else f"{len(found.seats)} pending pods"
     text.append(f"{waiting} placed by moving {moves} and evicting {len(found.moves) - moves}")
     if found.message:
         text.append(f"\n{found.message}", style="dim")
     if whom == Consider.ALL:
-        text.append(
-            "\nas if every pod that a controller makes anew might move: a what-if, which the daemon does not do"
-        )
+        text.append("\nas if every pod that a controller recreates might move: a what-if, which the daemon does not do")
     text.append("".join(f"\n{said}" for said in _said_of(out)), style="dim")
     lacking = lacking_requests(snapshot.cluster.pods, DefaultRequests())
     if lacking.pods:
@@ -156,9 +154,12 @@ def optimum_view(
 def _said_of(out: Untouched) -> list[str]:
     """Without this "no placement is better" would be untrue: Figure 1 of two services that did not opt in is one."""
     said = (
-        (out.give_way, f'running, for more important work alone: a service opts in to moves by {MAY_MIGRATE}: "true"'),
-        (out.stay, "running, not at all: promises, budgets, constraints among pods, other schedulers"),
-        (out.foreign, "waiting, not at all: another scheduler's"),
+        (
+            out.give_way,
+            f'running, only for pods of higher priority: a service opts in to moves by {MAY_MIGRATE}: "true"',
+        ),
+        (out.stay, "running, not at all: opt-outs, budgets, constraints among pods, other schedulers"),
+        (out.foreign, "pending, not at all: another scheduler's"),
     )
     return [f"not free to move: {pods} {what}" for pods, what in said if pods]
 
@@ -185,5 +186,5 @@ def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | 
 
 
 def _shifts(found: Rearrangement) -> RenderableType | None:
-    rows = [(shift.pod, shift.source, shift.target or "nowhere (waits)", shift.method) for shift in found.moves]
+    rows = [(shift.pod, shift.source, shift.target or "nowhere (pending)", shift.method) for shift in found.moves]
     return listed("Leave their nodes", ("pod", "from", "to", "how"), rows)

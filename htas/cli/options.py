@@ -32,10 +32,10 @@ Dump = Annotated[
 At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
 Types = Annotated[
     list[str] | None,
-    typer.Option("--type", help="Of what flavour nodes are, where they do not tell: 'worker-*=m1.large'; repeatable."),
+    typer.Option("--type", help="The flavour of nodes without a label for it: 'worker-*=m1.large'; repeatable."),
 ]
 Steady = Annotated[
-    bool, typer.Option("--steady", help="As if the cluster had been like this long enough for every cleaning rule.")
+    bool, typer.Option("--steady", help="As if the cluster had been like this long enough for every scale-down rule.")
 ]
 
 

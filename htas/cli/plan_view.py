@@ -20,7 +20,7 @@ from htas.model.reasons import Kept
 def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0, least: Least | None = None) -> RenderableType:
     """`doubts`: why no figure of it is to be believed, told first. `unpriced`: nodes that are counted as free. `least`:
     the lower bound, where the cluster is known."""
-    parts: list[RenderableType] = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    parts: list[RenderableType] = [Text(f"Do not trust these figures: {doubt}", style="bold red") for doubt in doubts]
     parts.append(_headline(plan, unpriced, least))
     parts += [
         table
@@ -54,11 +54,11 @@ def _headline(plan: Plan, unpriced: int, least: Least | None) -> Text:
         f"{moves} to move, {counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
     )
     for failure in plan.failures:
-        text.append(f"\n{failure.message}; please report it, -o json says where", style="red")
+        text.append(f"\n{failure.message}; please report it, -o json has the place", style="red")
     if lacking := of_lacking_requests(plan.lacking):
         text.append(f"\n{lacking}", style="yellow")
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
-        text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
+        text.append("\nHTAS launched none of these nodes, so it deletes none; htas simulate shows what it could do")
     return text
 
 
@@ -77,14 +77,14 @@ def _pending(plan: Plan) -> str:
 
 def _without(unpriced: int) -> str:
     """Where the present price is not known, nothing is compared with it."""
-    return f"without {counted(unpriced, 'node')} whose price nobody knows, so that this tells nothing of the bill"
+    return f"without {counted(unpriced, 'node')} of unknown price, so this is not the whole bill"
 
 
 def _least(plan: Plan, least: Least | None) -> str:
     """How much less any plan could come to, and what is between; empty where a bound would say nothing."""
     cost = plan.cost
     if cost.beside_nanos and cost.after_nanos == cost.beside_nanos:
-        return "all of it for nodes that HTAS did not buy" + ("" if plan.unplaced else "; nothing else is needed")
+        return "all of it for nodes that HTAS did not launch" + ("" if plan.unplaced else "; nothing else is needed")
     if least is None or not least.is_reachable_from(cost.after_nanos):
         return ""
     if least.nanos == cost.after_nanos:
@@ -92,7 +92,7 @@ def _least(plan: Plan, least: Least | None) -> str:
     stays = f", {hourly(least.stays_nanos)} of it for nodes that stay" if least.stays_nanos else ""
     return (
         f"lower bound {hourly(least.nanos)}{stays}; the {hourly(cost.after_nanos - least.nanos)} between are whole"
-        " machines, and pods that this plan leaves where they are"
+        " machines, and pods that stay on their nodes"
     )
 
 
@@ -124,7 +124,7 @@ def _preemptions(plan: Plan) -> Table | None:
 
 def _suggestions(plan: Plan) -> Table | None:
     instead = plan.instead_of_buying
-    title = "Move, for the edge" if instead is None else "Move, instead of buying more"
+    title = "Move, for the edge" if instead is None else "Move, instead of a launch"
     moves = plan.suggest if instead is None else instead.moves
     rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in moves]
     return listed(title, ("pod", "from", "to", "by"), rows)

@@ -33,7 +33,7 @@ from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
-DOUBTED = "do not believe these figures"
+DOUBTED = "do not trust these figures"
 """How an answer begins that is worked out from half a dump."""
 
 
@@ -136,8 +136,8 @@ def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:
         count, such_as = counted(len(unpriced), "node"), unpriced[0].name
         warn(
             f"{count} without a known price, such as {such_as}, counted as free: the label {INSTANCE_TYPE_LABEL}"
-            " names no flavour of the configuration that has a price for the node's zone, and none is as large (--type"
-            " 'PATTERN=FLAVOUR' says which it is)"
+            " names no flavour of the configuration with a price for the node's zone, and none is as large (--type"
+            " 'PATTERN=FLAVOUR' names it)"
         )
 
 
@@ -207,7 +207,7 @@ def doubts_of(snapshot: ClusterSnapshot) -> list[str]:
 
 def the_rest_told(dump: Dump, path: Path) -> str:
     command = the_rest(dump, path)
-    return f"{'Write it anew' if command.startswith(COMMAND) else 'Add the rest'}: {command}"
+    return f"{'Write it again' if command.startswith(COMMAND) else 'Add the rest'}: {command}"
 
 
 def the_rest(dump: Dump, path: Path) -> str:

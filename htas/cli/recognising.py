@@ -50,7 +50,7 @@ def _stated(texts: Sequence[str], nodes: Sequence[Node], catalogue: Catalogue) -
 def refuse_types_without_dump(types: Sequence[str], dump: Path | None) -> None:
     """The daemon guesses nothing of a live cluster, so no plan for one does."""
     if types and dump is None:
-        raise InputError("--type: says what nodes of a dump are; name one with --from")
+        raise InputError("--type: names the flavour of nodes of a dump; name one with --from")
 
 
 def guesses(recognised: Iterable[Recognised]) -> Iterable[str]:

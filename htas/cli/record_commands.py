@@ -18,7 +18,9 @@ def top(
     config: Config = None,
     sort: Annotated[Sorted, typer.Option("--sort", help="By what; most and oldest first.")] = Sorted.NAME,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh each second; keys sort and filter.")] = False,
-    recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="As last written to the store; contact nothing.")
+    ] = False,
     form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
     server: ServerUrl = None,
     token_file: TokenFile = None,
@@ -34,7 +36,7 @@ def top(
             raise InputError("--output: lines are of the present alone; leave out --watch and --recorded")
         asked = server_at(server, token_file, ca)
         if asked is not None and recorded:
-            raise InputError("--recorded: asks nobody; leave out --server")
+            raise InputError("--recorded: contacts nothing; leave out --server")
         if recorded:
             show(present.recorded_view(configured(config)))
             return
@@ -116,7 +118,7 @@ def history(
         start, asked = _instant(since, "--since", 0.0), server_at(server, token_file, ca)
         if node is not None:
             if form is not Export.TABLE:
-                raise InputError("--node: is told as a table; leave out --output")
+                raise InputError("--node: prints a table; leave out --output")
             if asked is not None:
                 raise InputError("--node: is read from the store; leave out --server")
             show(past.node_view(configured(config), node))

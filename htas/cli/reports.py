@@ -30,7 +30,9 @@ def configuration_view(loaded: Loaded) -> RenderableType:
     title = Text(f"ok: cluster {policy.cluster}, schedulerName {policy.scheduler_name}\n", style="bold green")
     parts: list[RenderableType] = [title, view]
     if not any(group.is_elastic for group in policy.groups):
-        parts.append(Text("\nno group buys machines: work waits where the nodes that are there have no room"))
+        parts.append(
+            Text("\nno group launches machines: pods stay pending where existing nodes have no free resources")
+        )
     diskless = _diskless(policy)
     if diskless:
         parts.append(Text(f"\n{diskless}", style="dim"))
@@ -53,13 +55,13 @@ def _diskless(policy: Policy) -> str:
         else f"{some(names, NAMED)} {'has' if len(names) == 1 else 'have'} no"
     )
     which += " `ephemeralStorage` in the price file"
-    return f"{which}: none is bought for pods that ask for ephemeral-storage, until a node of the flavour shows it"
+    return f"{which}: none is launched for pods that request ephemeral-storage, until a node of the flavour shows it"
 
 
 def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:
     """How many machines a group may have, and of which flavours."""
     if not group.is_elastic:
-        return "not bought", "–"
+        return "not launched", "–"
     limit = group.limits.max_nodes
     flavours = ", ".join(f"{f.name} ({_prices(f)})" for f in policy.flavours_of(group))
     return f"{group.min_nodes}–{limit if limit is not None else '∞'}", flavours

@@ -124,9 +124,7 @@ def _refuse_without_pods(path: Path, dump: Dump, nodes: Sequence[Node], policy: 
     if prices:
         total = f"{hourly(sum(prices))} {policy.catalogue.currency}/h"
         cost = f"; {counted(len(prices), 'node')} with a price cost {total} now"
-    raise InputError(
-        f"{path}: has no pods, so nobody can tell which nodes are needed{cost}. {the_rest_told(dump, path)}"
-    )
+    raise InputError(f"{path}: has no pods, so it is unknown which nodes are needed{cost}. {the_rest_told(dump, path)}")
 
 
 def policy_of(flavours: Path | None, config: Path | None) -> Policy:
@@ -139,5 +137,5 @@ def policy_of(flavours: Path | None, config: Path | None) -> Policy:
     if flavours is not None:
         policy = msgspec.structs.replace(policy, catalogue=load_catalogue(flavours))
     if flavours is not None and not any(policy.flavours_of(group) for group in policy.groups):
-        raise InputError(f"--flavours: no node group of {config} may buy any flavour of {flavours}")
+        raise InputError(f"--flavours: no node group of {config} may launch any flavour of {flavours}")
     return policy

@@ -133,7 +133,7 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     if found.is_bought_anew and not answer.consolidates:
         told.append("consolidation is switched on (cleaning.consolidation.enabled: true)")
     if answer.few and found.is_bought_anew:
-        told.append(f"no other flavours are offered than {', '.join(answer.few)}: with all of them it finds less")
+        told.append(f"only the flavours {', '.join(answer.few)} are offered: with all of them it finds less")
     if found.annotated:
         count, names = len(found.annotated), some(list(found.annotated), 2)
         pods = "1 pod of a service that moves is" if count == 1 else f"{count:,} pods of services that move are"
@@ -141,7 +141,7 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     if found.of_unknown_length:
         count, names = len(found.of_unknown_length), some(list(found.of_unknown_length), 2)
         jobs = "1 job that moves" if count == 1 else f"each of {count:,} jobs that move"
-        told.append(f"{jobs} ends first by itself ({names}), or says how long it runs ({RUNTIME}): nobody knows that")
+        told.append(f"{jobs} completes first ({names}), or states its run length ({RUNTIME}), which is unknown")
     if found.zoneless:
         names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
@@ -157,8 +157,8 @@ def _lent(found: Told) -> Iterator[str]:
         names = [name for name, its in found.lent.items() if its == labels]
         register = "registers" if len(names) == 1 else "register"
         yield (
-            f"{some(names, 3)}, of which there is no node, {register} with {', '.join(labels)} as all nodes of today"
-            " do, since pods go by that: nodeGroups[].labels must give it"
+            f"{some(names, 3)}, without nodes so far, {register} with {', '.join(labels)} as all nodes of today"
+            " do, because pods select by it: nodeGroups[].labels must add it"
         )
 
 
@@ -168,7 +168,7 @@ def _pools(found: Told) -> Iterator[str]:
         labels = ", ".join(f"{key}={value}" for key, value in pool.labels.items())
         taints = f" and the taint {', '.join(map(taint_text, pool.taints))}" if pool.taints else ""
         yield (
-            f"new machines for the pool {labels} get its labels{taints}: no node group does that yet,"
+            f"new machines for the pool {labels} get its labels{taints}: no node group adds them yet,"
             " nodeGroups[].labels and nodeGroups[].taints must"
         )
 
@@ -179,13 +179,13 @@ def _given_back(found: Told) -> Iterator[str]:
         nodes = "1 node is" if len(found.emptied) == 1 else f"{len(found.emptied):,} nodes are"
         names = some(list(found.emptied), NAMED)
         if found.is_buying:
-            yield f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others ({names})"
+            yield f"{nodes} replaced, in time, by machines that HTAS launches: it deletes no others ({names})"
         else:
-            yield f"{nodes} drained and given back by hand: HTAS gives back only what it has bought ({names})"
+            yield f"{nodes} drained and deleted by hand: HTAS deletes only what it launched ({names})"
     if found.empty:
         count, names = len(found.empty), some(list(found.empty), NAMED)
         nodes = "1 node that is empty is" if count == 1 else f"{count:,} nodes that are empty are"
-        yield f"{nodes} given back by hand: HTAS gives back only what it has bought ({names})"
+        yield f"{nodes} deleted by hand: HTAS deletes only what it launched ({names})"
 
 
 NAMED = 6

@@ -32,17 +32,15 @@ def notes(simulated: Simulated) -> RenderableType:
         *_budgets(answer),
     ]
     if simulated.dated_by:
-        lines.append(
-            f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
-        )
+        lines.append(f"Its present is the newest instant in the dump, of {simulated.dated_by}; --at sets another.")
     if simulated.capped:
         lines.append(
             f"A monthlyCap counts: an hour of {some(simulated.capped, ROWS)} costs what a whole month costs, ÷"
             f" {HOURS_A_MONTH}."
         )
     lines.append(
-        f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
-        " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."
+        f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for these pods, with the"
+        " nodes of today that are kept. Nodes that are always kept, such as the control plane, are in every sum."
     )
     return Padding(Group(*(Bullet(line, style="dim") for line in lines)), (1, 0, 0, 0))
 
@@ -71,16 +69,16 @@ def _left_out(simulated: Simulated) -> Iterable[str]:
         there = ", ".join(f"{name or '(no label)'} ({count})" for name, count in answer.unpriced.items())
         what = counted(sum(answer.unpriced.values()), "node")
         yield (
-            f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
-            " Name their types in the price file, or say of what type they are: --type 'PATTERN=FLAVOUR'."
+            f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and get no more pods."
+            " Name their types in the price file, or set their flavour: --type 'PATTERN=FLAVOUR'."
             f" {'; '.join(simulated.sizes)}."
         )
     if answer.waiting:
-        yield f"{counted(answer.waiting, 'pod')} without a node: left out, nothing is bought for what waits."
+        yield f"{counted(answer.waiting, 'pod')} without a node: left out; nothing is launched for pending pods."
     if answer.anew.nanos_per_hour >= answer.packed.nanos_per_hour:
         yield (
-            f"Bought anew, the work would cost {hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
-            " no dearer, so they stay."
+            f"On new machines the pods would cost {hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
+            " no dearer, so they are kept."
         )
 
 
@@ -108,11 +106,11 @@ def _taken(answer: WhatIfAnswer) -> Iterable[str]:
             " evicting one pod of a group commonly restarts all of it."
         )
     if answer.opted_in:
-        yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
+        yield "Services are assumed to be movable; --as-annotated moves only those that opted in."
     if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:
         yield (
-            f"Were nothing held, the work bought anew would cost {hourly(answer.offered.nanos_per_hour)} an hour:"
-            " another way that was found is cheaper, so that one is told."
+            f"Without rules, new machines would cost {hourly(answer.offered.nanos_per_hour)} an hour:"
+            " another mix that was found is cheaper, so it is shown."
         )
 
 
@@ -123,7 +121,7 @@ def _tainted(answer: WhatIfAnswer) -> Iterable[str]:
         names = [name for name, its in texts.items() if its == text]
         yield (
             f"{some(names, MANY)} {'is' if len(names) == 1 else 'are'} taken to bear the taint {text}, as all nodes"
-            " with such devices do: no node shows it. `taints` in the price file says otherwise."
+            " with such devices do: no node shows it. `taints` in the price file changes that."
         )
 
 
@@ -133,9 +131,9 @@ def _budgets(answer: WhatIfAnswer) -> Iterable[str]:
     if strict:
         names = some([budget.name for budget in strict], ROWS)
         let = "lets" if len(strict) == 1 else "let"
-        yield f"{counted(len(strict), 'disruption budget')} {let} nobody go: {names}."
+        yield f"{counted(len(strict), 'disruption budget')} {let} no pod be evicted: {names}."
     others = answer.budgets[len(strict) :]
     if others:
         pods = counted(sum(budget.pods for budget in others), "pod")
         allow = "lets" if len(others) == 1 else "let"
-        yield f"{counted(len(others), 'disruption budget')} {allow} {pods} go a few at a time, each taken to recover."
+        yield f"{counted(len(others), 'disruption budget')} {allow} {pods} be evicted a few at a time."

@@ -63,7 +63,7 @@ def _headline(simulated: Simulated) -> RenderableType:
         found.append(Text(lacking, style="yellow"))
     if not doubts:
         return Group(title, *found, *_lacking(simulated))
-    warned = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    warned = [Text(f"Do not trust these figures: {doubt}", style="bold red") for doubt in doubts]
     return Group(title, *warned, *_lacking(simulated), *found)
 
 
@@ -78,7 +78,7 @@ def _lacking(simulated: Simulated) -> Iterable[RenderableType]:
 def _answered(answer: WhatIfAnswer, *, is_doubted: bool, is_whole: bool) -> Iterable[RenderableType]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
     if is_doubted:
-        yield Text("Were this all there is:", style="bold")
+        yield Text("If the dump were complete:", style="bold")
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
         yield Text(NOTHING_TO_SAVE if is_whole else NOTHING_FOUND)
@@ -101,11 +101,11 @@ def _pinned(answer: WhatIfAnswer) -> Iterable[Text]:
     if not tied:
         return
     alone = sum(held.rule == PINNED for held in tied)
-    others = "" if alone == len(tied) else f", {alone} of them by nothing else" if alone else ", beside other rules"
+    others = "" if alone == len(tied) else f", {alone} of them by nothing else" if alone else ", with other rules"
     nodes = f"{counted(len(tied), 'node')} {'is' if len(tied) == 1 else 'are'}"
     them = "it" if len(tied) == 1 else "them"
     pods = some([pod for held in tied for pod in held.pinned], MANY)
-    yield Text(f"{nodes} held by pods pinned to {them} by hostname ({pods}){others}")
+    yield Text(f"{nodes} kept by pods pinned to {them} by hostname ({pods}){others}")
 
 
 def _lifted(answer: WhatIfAnswer, lift: RuleCost | RuleSet) -> Iterable[Text]:
@@ -145,14 +145,14 @@ def _stages(answer: WhatIfAnswer, *, is_wide: bool) -> Table:
         view.add_row(*row, *_bars(mix.nanos_per_hour, now, is_wide), style="bold" if "cons" in name else "")
     least = ["lower bound", "", "", *_priced(answer.bound_nanos), "", share(now - answer.bound_nanos, now)]
     view.add_row(*least, *_bars(answer.bound_nanos, now, is_wide), style="dim")
-    for name, free in (("nothing held, packed", answer.free_packed), ("nothing held, anew", answer.free)):
+    for name, free in (("no rules, packed", answer.free_packed), ("no rules, new machines", answer.free)):
         if answer.held:
             saved = now - free.nanos_per_hour
             row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
             row += [cents(a_month(saved)), share(saved, now)]
             view.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
     if answer.held:
-        bound = ["nothing held, lower bound", "", "", *_priced(answer.free_bound_nanos)]
+        bound = ["no rules, lower bound", "", "", *_priced(answer.free_bound_nanos)]
         bound += ["", share(now - answer.free_bound_nanos, now)]
         view.add_row(*bound, *_bars(answer.free_bound_nanos, now, is_wide), style="dim")
     return view
@@ -168,7 +168,7 @@ def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
 
 def _machines(answer: WhatIfAnswer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
-    figures = ("price/h", "now", "packed", "consolidated", "nothing held, anew")
+    figures = ("price/h", "now", "packed", "consolidated", "no rules, new machines")
     view = table("flavour", *figures, "to do", title="\nMachines", right=figures, unfolded=(*figures, "flavour"))
     prices = {worth.name: worth.nanos_per_hour for worth in answer.worths}
     for flavour in sorted({name for mix in stages for name in mix.flavours}, key=lambda name: (prices[name], name)):
@@ -184,9 +184,9 @@ def _machines(answer: WhatIfAnswer) -> Table:
 
 def _change(before: int, after: int) -> str:
     if after > before:
-        return f"buy {after - before}"
+        return f"launch {after - before}"
     if after < before:
-        return f"give back {before - after}"
+        return f"delete {before - after}"
     return "keep" if after else ""
 
 
@@ -199,12 +199,12 @@ def _blocking(answer: WhatIfAnswer) -> list[RenderableType]:
     return [*parts, _held(answer)] if answer.held else parts
 
 
-LIFTED = ("pods", "nodes", "packed/h", "anew/h", "saves/month")
+LIFTED = ("pods", "nodes", "packed/h", "new/h", "saves/month")
 
 
 def _rules(answer: WhatIfAnswer) -> Table:
     """Prices rather than savings of packing and of buying: what is saved has one base, the cheaper of both today."""
-    title = "\nWhat each rule costs: the price were it alone lifted, and what more that saves"
+    title = "\nWhat each rule costs: the price without it, and what that saves"
     view = table("rule", *LIFTED, "such as", title=title, right=LIFTED, unfolded=(*LIFTED, "rule"))
     view.add_row("none lifted", "", "", *_both(answer.packed.nanos_per_hour, answer.anew.nanos_per_hour), "", "")
     for rule in answer.rules:
@@ -241,7 +241,7 @@ def _remedies(answer: WhatIfAnswer) -> RenderableType:
 
 
 def _sets(answer: WhatIfAnswer) -> Table:
-    title = "\nWhat rules cost together: the price were all of a set lifted; no fewer of them save as much"
+    title = "\nWhat rules cost together: the price without a set of them; no smaller set saves as much"
     view = table("rules", *LIFTED, title=title, right=LIFTED, unfolded=LIFTED)
     for each in answer.sets:
         view.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *_figures(answer, each))
@@ -251,7 +251,7 @@ def _sets(answer: WhatIfAnswer) -> Table:
 def _held(answer: WhatIfAnswer) -> Table:
     figures = ("price/h", "pods")
     total = sum(held.nanos_per_hour for held in answer.held)
-    title = f"\nNodes of today that would stay beside what is bought anew: {hourly(total)} {answer.currency}/h"
+    title = f"\nNodes of today that are kept beside new machines: {hourly(total)} {answer.currency}/h"
     view = table("node", "flavour", *figures, "because", title=title, right=figures, unfolded=figures)
     _limited(view, [_held_row(held) for held in answer.held], "-o json lists all")
     return view
@@ -277,8 +277,8 @@ def _worths(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     used = [worth for worth in answer.worths if worth.in_mix]
     if not used:
         return
-    figures = ("price/h", "in the mix", "mix without it/h", "worth/h", "worth/month")
-    title = "\nWhat each flavour is worth: the cheapest mix with it and without it, were nothing held"
+    figures = ("price/h", "in the mix", "mix without it/h", "saves/h", "saves/month")
+    title = "\nWhat each flavour saves: the cheapest mix with it and without it, without rules"
     view = table("flavour", *figures, title=title, right=figures, unfolded=(*figures, "flavour"))
     for worth in used:
         figures_of = str(worth.in_mix), hourly(worth.without_nanos), *_worth(worth, answer)
@@ -286,8 +286,8 @@ def _worths(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     yield view
     error = used[0].error_nanos
     if any(_is_lost(worth, answer) for worth in used):
-        said = f"<{hourly(error)}: asked with all flavours, the search finds so much less than the best"
-        yield Text(f"{said}, so that a smaller difference tells nothing of a flavour", style="dim")
+        said = f"<{hourly(error)}: with all flavours, the search finds so much less than the best"
+        yield Text(f"{said}, so a smaller difference has no meaning", style="dim")
     others = [_superfluous(worth) for worth in answer.worths if not worth.in_mix]
     if others:
         yield Text(f"Not in the mix: {some(others, ROWS)}", style="dim")
@@ -312,7 +312,7 @@ def _choices(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     if not answer.choices:
         return
     figures = ("nodes", "per hour", "saves/month", "above all")
-    title = "\nIf you offered only …, were nothing held"
+    title = "\nIf you offered only …, without rules"
     view = table("flavours", *figures, "", title=title, right=figures, unfolded=figures)
     for choice in answer.choices:
         above = choice.nanos_per_hour - answer.offered.nanos_per_hour

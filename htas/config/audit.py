@@ -30,5 +30,5 @@ class AuditSetting(Section):
     max_bytes: Units = Field(
         default=16 * 2**20,
         ge=65_536,
-        description="A file that long is kept as FILE.1, in place of the last, and begun anew; 16Mi: 60,000 lines.",
+        description="A file that long becomes FILE.1, replacing the last; 16Mi: 60,000 lines.",
     )

@@ -61,7 +61,7 @@ Taints = Annotated[tuple[TaintSetting, ...], AfterValidator(_no_two_alike)]
 class ReservedSetting(Section):
     """What the system keeps of a machine for itself (kubelet, container runtime, operating system)."""
 
-    cpu: Millicores = Field(default=0, description="Cores. 0: what nodes really offer is learned anyway.")
+    cpu: Millicores = Field(default=0, description="Cores. 0: HTAS learns the allocatable of real nodes anyway.")
     memory: Units = Field(default=0, description="Bytes. 0: likewise.")
 
 
@@ -86,8 +86,8 @@ class FlavourSetting(Section):
     )
     ephemeral_storage: Units = Field(
         default=0,
-        description="Bytes of local disk for pods. 0: what a node of it shows; before there is one, it is bought for no"
-        " pod that asks for ephemeral-storage.",
+        description="Bytes of local disk for pods. 0: what its nodes show; before there is one, HTAS launches it for no"
+        " pod that requests ephemeral-storage.",
     )
     extended: dict[ExtendedResource, WholeUnits] = Field(
         default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."
@@ -114,10 +114,10 @@ class FlavourSetting(Section):
     )
     labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
     taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
-    stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
+    stock: Count | None = Field(default=None, description="Most machines of it at once. null: not known.")
     retired: Switch = Field(
         default=False,
-        description="Bought no more; its nodes go before others, and others are bought for their pods.",
+        description="HTAS launches it no more, drains its nodes first, and launches others for their pods.",
     )
 
     @field_validator("prices")
@@ -220,7 +220,7 @@ class CatalogueSetting(Section):
 
     currency: Text = Field(default="USD", max_length=12, description="What prices are in; printed, never converted.")
     billing: BillingSetting = Field(default=BillingSetting(), description="How rental is charged.")
-    flavours: tuple[FlavourSetting, ...] = Field(min_length=1, description="What can be bought.")
+    flavours: tuple[FlavourSetting, ...] = Field(min_length=1, description="What HTAS may launch.")
 
     def model(self) -> Catalogue:
         billing = self.billing.model()

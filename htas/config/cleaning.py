@@ -10,28 +10,30 @@ from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Worklo
 
 
 class ConsolidationSetting(Section):
-    """When a set of nodes is replaced by a cheaper one: machines are bought, and nodes emptied once they are Ready."""
+    """When HTAS replaces a set of nodes by a cheaper one: it launches machines, and drains nodes once these are up."""
 
     enabled: Switch | None = Field(
         default=None,
-        description="true: sets of nodes are replaced by cheaper sets. null: where batch groups' moves keep progress, "
-        "a node by a smaller machine for what is left on it, once that pays for itself. false: neither.",
+        description="true: HTAS replaces sets of nodes by cheaper sets. null: in batch groups whose moves keep "
+        "progress, it replaces a node by a smaller machine where that saves money. false: neither.",
     )
     ratio: Real = Field(
         default=0.5,
         gt=0,
-        description="Saving as a share of the group's price, over pods moved as a share of its pods, at least so much; "
-        "a half, as Karpenter's Balanced policy has it.",
+        description="Least (saving as a share of the group's price) over (pods moved as a share of its pods); a half, "
+        "as Karpenter's Balanced policy has it.",
     )
     min_saving: Share = Field(
-        default=0.1, description="0 to 1: least saving, of the price of what is replaced; a tenth."
+        default=0.1, description="0 to 1: least saving, as a share of the price of the replaced nodes; a tenth."
     )
-    after: Seconds = Field(default=900.0, description="A node Ready for less stays; 15m, so that nothing flaps.")
-    cool_down: Seconds = Field(default=900.0, description="Between two looks at a group; 15m, likewise.")
+    after: Seconds = Field(default=900.0, description="A node Ready for less is not replaced; 15m, against flapping.")
+    cool_down: Seconds = Field(
+        default=900.0, description="Between two consolidations of a group; 15m, against flapping."
+    )
     within: Seconds = Field(
         default=600.0,
         gt=0,
-        description="How long replacements that are Ready wait for pods; 10m, then they go if empty.",
+        description="How long Ready replacements wait for pods; 10m, then HTAS deletes empty ones.",
     )
 
     def model(self, *, may_shrink: bool) -> Consolidation:
@@ -44,104 +46,111 @@ _Replaces = ConsolidationSetting | dict[str, float] | float | str | None
 
 
 class CleaningSetting(Section):
-    """When and how nodes are emptied and released."""
+    """When and how HTAS drains and deletes nodes."""
 
-    enabled: Switch = Field(default=True, description="false: nodes are never emptied or released.")
+    enabled: Switch = Field(default=True, description="false: HTAS never drains or deletes nodes.")
     utilization_threshold: Share | None = Field(
         default=None,
-        description="0 to 1: requests over allocatable, the greater of cpu and memory; nodes at or below are emptied. "
-        "null: 0.7 for batch groups whose moves keep progress, else 0.5 (Cluster Autoscaler's default).",
+        description="0 to 1: requests over allocatable, the greater of cpu and memory; HTAS drains nodes at or below "
+        "it. null: 0.7 for batch groups whose moves keep progress, else 0.5 (Cluster Autoscaler's default).",
     )
     underutilized_for: Seconds | None = Field(
-        default=None, description="How long a node is under-used before it is emptied; null: 1m for those, else 5m."
+        default=None,
+        description="How long a node is underutilized before HTAS drains it; null: 1m for batch groups whose moves keep"
+        " progress, else 5m.",
     )
     queue_empty_for: Seconds | None = Field(
         default=None,
-        description="How long no work has waited before nodes are emptied; null: 0s for those, else 5m "
-        "(paper, section 4 (5)).",
+        description="How long no pod is pending before HTAS drains nodes; null: 0s for batch groups whose moves keep "
+        "progress, else 5m (paper, section 4 (5)).",
     )
     migration: MigrationMethod | None = Field(
         default=None,
-        description="evict: pods start again. replace: services start elsewhere before they end. Others keep their "
-        "progress: checkpoint (simulated nodes), kubelet-checkpoint (containerd 2.2, 2.3), command (your own). null: "
+        description="evict: pods restart. replace: services start elsewhere before they end. The others keep progress: "
+        "checkpoint (simulated nodes), kubelet-checkpoint (containerd 2.2, 2.3), command (your own). null: "
         "checkpoint for batch groups on simulated nodes, else evict.",
     )
     migration_time: Seconds = Field(
         default=10.0,
-        description="What one move takes until some were measured; 10s (paper 6.3). Work that ends sooner stays.",
+        description="Expected duration of a move until some are measured; 10s (paper 6.3). Pods that end sooner are not"
+        " moved.",
     )
     empty_release: EmptyRelease = Field(
         default=EmptyRelease.BEFORE_BILLING,
-        description="before-next-billing-period: kept for as long as the price file's billing has it paid; at-once.",
+        description="before-next-billing-period: HTAS deletes empty nodes just before the next period; at-once.",
     )
-    empty_for: Seconds = Field(default=0.0, description="How long a node is empty before it goes. 0s: at once.")
+    empty_for: Seconds = Field(default=0.0, description="How long a node is empty before HTAS deletes it. 0s: at once.")
     release_ahead: Seconds | None = Field(
         default=None,
-        description="With before-next-billing-period: how long before its end; null: a scheduling cycle, and "
-        "what releases were seen to take; 10s at least.",
+        description="With before-next-billing-period: how long before its end HTAS deletes the node; null: a scheduling"
+        " cycle and the measured time of deletions; 10s at least.",
     )
     delay_after_launch: Seconds = Field(
-        default=0.0, description="A node Ready for less is left alone. 0s: the queue's and node's delays suffice."
+        default=0.0, description="A node Ready for less is not drained. 0s: the other delays suffice."
     )
     max_node_age: Seconds | None = Field(
         default=None,
         ge=3600.0,
-        description="An hour or more. Machines rented longer ago are emptied however well they are used, by the same "
-        "rules as others, and machines bought first for pods without room elsewhere; null: of any age "
-        "(Karpenter's expireAfter).",
+        description="An hour or more. HTAS drains machines launched longer ago, whatever their utilization, by the "
+        "usual rules; it launches replacements first where pods need them. null: no maximum (Karpenter's "
+        "expireAfter).",
     )
     min_kubelet_version: KubeletVersion | None = Field(
         default=None,
-        description="Such as v1.34 or v1.34.1. Nodes with an older kubelet are emptied however well they are used, by "
-        "the same rules as others, and machines bought first for pods without room elsewhere: their image must have "
-        "a newer one. null: of any version.",
+        description="Such as v1.34 or v1.34.1. HTAS drains nodes with an older kubelet, whatever their utilization, by "
+        "the usual rules; it launches replacements first where pods need them: their image must have a "
+        "newer one. null: any version.",
     )
     repair: dict[Condition, Seconds] = Field(
         default={},
-        description="Conditions, such as those of node-problem-detector, and for how long a node may bear each: "
-        "{KernelDeadlock: 10m}. Nodes that bear one for longer take no new pods and are emptied, by the same rules as "
-        "others, and machines bought first for pods without room elsewhere; none, where more than a fifth of the "
-        "group's nodes, rounded up, bear one. {}: none is (Karpenter's NodeRepair is off by default, too).",
+        description="Conditions, such as those of node-problem-detector, and how long a node may have each: "
+        "{KernelDeadlock: 10m}. HTAS then cordons and drains the node by the usual rules, and launches "
+        "replacements first where pods need them; not while more than a fifth of the group's nodes, rounded"
+        " up, have one. {}: off (as Karpenter's NodeRepair by default).",
     )
     max_grace_period: Seconds = Field(
-        default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."
+        default=600.0, description="Most grace period of an evicted pod; 10m (Cluster Autoscaler's)."
     )
     max_nodes_at_once: Count = Field(
         default=10,
         ge=1,
-        description="Nodes being emptied at one time (Cluster Autoscaler's max-scale-down-parallelism).",
+        description="Most nodes drained at one time (Cluster Autoscaler's max-scale-down-parallelism).",
     )
     min_replica_count: Count = Field(
-        default=0, description="Pods of controllers with fewer replicas hold their node (min-replica-count)."
+        default=0,
+        description="Pods of controllers with fewer replicas block the drain of their node (min-replica-count).",
     )
     ignore_daemonset_utilization: Switch = Field(
-        default=True, description="DaemonSet pods do not count as use: they would be on any node."
+        default=True, description="DaemonSet pods do not count in the utilization: they run on any node."
     )
     ignore_mirror_utilization: Switch = Field(
-        default=True, description="Mirror (static) pods do not count as use: they cannot move."
+        default=True, description="Mirror (static) pods do not count in the utilization: they cannot move."
     )
     skip_local_storage: Switch = Field(
-        default=True, description="Pods with hostPath or emptyDir hold their node: their data would be lost."
+        default=True,
+        description="Pods with hostPath or emptyDir block the drain of their node: their data would be lost.",
     )
     skip_system_pods: Switch = Field(
-        default=True, description="kube-system pods without a disruption budget hold their node."
+        default=True, description="kube-system pods without a disruption budget block the drain of their node."
     )
     skip_custom_controller_pods: Switch = Field(
-        default=True, description="So do pods of controllers HTAS does not know: nobody may start them again."
+        default=True,
+        description="Pods of controllers that HTAS does not know block the drain too: they may not be recreated.",
     )
     move_services: Switch = Field(
         default=False,
-        description="Services are moved, for the bill's sake too, unless they opt out; false: only those that opt in "
-        "(htas.io/migrate). Cluster Autoscaler and Karpenter move all that nothing speaks against.",
+        description="true: HTAS moves services to save cost unless they opt out; false: only those that opt in "
+        "(htas.io/migrate). Cluster Autoscaler and Karpenter move all that no rule forbids.",
     )
     pod_deletion_cost: Switch = Field(
         default=True,
-        description="ReplicaSets' pods are bound with a controller.kubernetes.io/pod-deletion-cost, by which a service "
-        "that shrinks leaves the newest machines first, unless its pods state one of their own or prefer to be apart.",
+        description="HTAS binds ReplicaSets' pods with a controller.kubernetes.io/pod-deletion-cost, so that a service "
+        "that scales down leaves the newest machines first. Not where pods state a cost of their own or "
+        "prefer to spread.",
     )
 
     consolidation: ConsolidationSetting = Field(
-        default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
+        default=ConsolidationSetting(), description="Whether and when HTAS replaces sets of nodes by cheaper sets."
     )
 
     @field_validator("consolidation", "max_node_age", "min_kubelet_version", "repair")

@@ -60,7 +60,7 @@ _BOUNDS = (
 
 
 def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Problem]:
-    """Groups of one name, patterns without a flavour, groups that can buy nothing, minimum sizes beyond the limits."""
+    """Groups of one name, unmatched patterns, groups that can launch nothing, minimum sizes beyond the limits."""
     listed = document.raw.get("nodeGroups")
     items = listed if isinstance(listed, list) else []
     yield from _doubles(document, items)
@@ -107,7 +107,7 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
 def _nobody_to_watch(document: Document) -> Iterator[Problem]:
     """In the sandbox nobody else schedules: there would be nothing to recommend."""
     if _is_from(document, "sandbox") and document.raw.get("mode") == "recommend":
-        what = "watches a real cluster, and the sandbox is none; write `provider: {none: {}}`, or name openstack"
+        what = "watches a real cluster, but the sandbox is not one; write `provider: {none: {}}`, or name openstack"
         yield Problem(document.place(("mode",)), what)
     if _is_from(document, "none") and document.raw.get("mode") != "recommend":
         what = "no machine can be launched; name openstack, or write `mode: recommend`"
@@ -117,7 +117,7 @@ def _nobody_to_watch(document: Document) -> Iterator[Problem]:
 def _nobody_to_ask(document: Document) -> Iterator[Problem]:
     """Tokens are the API server's, and the sandbox has none."""
     if _is_from(document, "sandbox") and document.at(("http", "tokenReview")) is True:
-        what = "needs an API server, which the sandbox has not; write http.tokenFile"
+        what = "needs an API server, which the sandbox does not have; write http.tokenFile"
         yield Problem(document.place(("http", "tokenReview")), what)
 
 
@@ -128,7 +128,7 @@ def _is_from(document: Document, provider: str) -> bool:
 
 
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
-    """Methods of real nodes in the sandbox, which has none, and of simulated ones where there are none."""
+    """Report migration methods that the provider cannot perform."""
     method, what = group.cleaning.migration, None
     is_real = _is_from(document, "openstack") or _is_from(document, "none")
     if method is MigrationMethod.CHECKPOINT and is_real:
@@ -140,11 +140,11 @@ def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator
 
 
 def _without_effect(document: Document, setting: GroupSetting, steps: Steps) -> Iterator[Problem]:
-    """Settings of purchases where nothing is bought; writing a default out is no mistake."""
+    """Settings of launches where HTAS launches nothing; a written default is no mistake."""
     for name in OF_WHAT_IS_BOUGHT:
         field = GroupSetting.model_fields[name]
         if getattr(setting, name) != field.get_default(call_default_factory=True):
-            what = "nothing is bought for an edge group that is not elastic; write `elastic: true` or remove it"
+            what = "nothing is launched for an edge group that is not elastic; write `elastic: true` or remove it"
             yield Problem(document.place((*steps, str(field.alias))), what)
 
 
@@ -222,7 +222,7 @@ def _taints_twice(document: Document, group: NodeGroup, flavours: Sequence[Flavo
 def _too_small(
     document: Document, group: NodeGroup, flavours: Sequence[Flavour], limits: Limits | None, steps: Steps
 ) -> Iterator[Problem]:
-    """A group that may have nodes but can buy none; no nodes at all (maxNodes: 0) is a wish like another."""
+    """A group that may have nodes but can launch none; maxNodes: 0 is allowed."""
     if group.limits.max_nodes == 0 or (limits is not None and limits.max_nodes == 0):
         return
     own, all_groups = _fitting(flavours, group.limits), _fitting(flavours, limits or Limits())

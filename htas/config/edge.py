@@ -1,4 +1,4 @@
-"""The edge tier: what services near their users are worth, and how much may be moved for it."""
+"""The edge tier: weights of services near their users, and most moves for them."""
 
 from __future__ import annotations
 
@@ -15,39 +15,37 @@ class EdgeSetting(Section):
     """KubeDSM's constants. They count where nodes are of tier edge (docs/edge.md); else nothing here does."""
 
     alpha: Real = Field(
-        default=1.0, gt=0, description="What a service below its target loses for the share of its pods it lacks; 1."
+        default=1.0, gt=0, description="Penalty for the missing share of a service's pods below its target; 1."
     )
     beta: Real = Field(
         default=0.5,
         ge=0,
         validate_default=True,
-        description="What it gains for the share above its target; less than alpha. 0.5.",
+        description="Reward for the share above its target; less than alpha. 0.5.",
     )
     gamma: Real = Field(
         default=10.0,
         validate_default=True,
-        description="What it gains for meeting its target; at least ten times alpha. 10.",
+        description="Reward for meeting its target; at least ten times alpha. 10.",
     )
     cloud_to_edge_moves: Count = Field(
-        default=5, le=MOST_MOVES, description="Pods moved to the edge in one period, at most; 5 (M_C2E). 0: none."
+        default=5, le=MOST_MOVES, description="Most pods moved to the edge in one period; 5 (M_C2E). 0: none."
     )
     reorder_moves: Count = Field(
-        default=3, le=MOST_MOVES, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
+        default=3, le=MOST_MOVES, description="Most pods moved within the edge in one period; 3 (M_ER). 0: none."
     )
     edge_to_cloud_moves: Count = Field(
-        default=5, le=MOST_MOVES, description="Pods that leave the edge for others in one period, at most; 5. 0: none."
+        default=5, le=MOST_MOVES, description="Most pods moved from the edge for other pods in one period; 5. 0: none."
     )
-    period: Seconds = Field(
-        default=60.0, ge=1, description="Between looks at what might be moved to the edge, 1s or more; 60s."
-    )
+    period: Seconds = Field(default=60.0, ge=1, description="Between two plans of moves to the edge, 1s or more; 60s.")
     settle: Seconds = Field(
         default=300.0,
         ge=0,
-        description="For how long a pod must have been Ready to be moved, and a node for pods to be moved there; 5m.",
+        description="How long a pod must be Ready before it moves, and a node before pods move to it; 5m.",
     )
     price_per_hour: Nanos | None = Field(
         default=None,
-        description='Of an edge node that HTAS did not buy; "0": it is paid for. null: what the catalogue says.',
+        description='Price of an edge node that HTAS did not launch; "0": it is paid for. null: as in the price file.',
     )
 
     @field_validator("beta")

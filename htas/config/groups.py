@@ -1,4 +1,4 @@
-"""Node groups: which work they take, which flavours they buy, how they are packed, grown and cleaned."""
+"""Node groups: which pods they run, which flavours they launch, how they are packed, scaled up and scaled down."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ShapeSetting(Section):
 
 
 class SchedulingSetting(Section):
-    """How waiting work is placed on the group's nodes. Checked as kube-scheduler checks NodeResourcesFitArgs."""
+    """How HTAS schedules pending pods on the group's nodes. Checked as kube-scheduler checks NodeResourcesFitArgs."""
 
     algorithm: PackingAlgorithm | None = Field(
         default=None, description="bfd, time-bin-bfd or scored. null: the paper's, time-bin-bfd for batch, else bfd."
     )
     strategy: ScoringStrategy = Field(
         default=ScoringStrategy.MOST_ALLOCATED,
-        description="For scored. MostAllocated: full nodes leave others empty, to be given back.",
+        description="For scored. MostAllocated: fills nodes, so that others become empty and can be deleted.",
     )
     resources: tuple[ScoredResource, ...] = Field(
         default=(ScoredResource(name="cpu"), ScoredResource(name="memory")),
@@ -68,7 +68,7 @@ class SchedulingSetting(Section):
     shape: tuple[ShapeSetting, ...] = Field(
         default=(ShapeSetting(utilization=0, score=0), ShapeSetting(utilization=100, score=10)),
         min_length=1,
-        description="For RequestedToCapacityRatio: score by utilisation, ascending. Packs tightly as it stands.",
+        description="For RequestedToCapacityRatio: score by utilisation, ascending. The default packs tightly.",
     )
 
     @field_validator("resources")
@@ -115,7 +115,7 @@ class SchedulingSetting(Section):
 
 
 class DefaultRequestsSetting(Section):
-    """What counts of a pod that states no request, where a machine is launched or saved; 0: nothing."""
+    """What a pod without a request counts where HTAS launches or saves a machine; 0: nothing."""
 
     cpu: Millicores = Field(default=100, ge=0, description="100m, as kube-scheduler's scores count. 0: nothing.")
     memory: Units = Field(default=200 * 2**20, ge=0, description="200Mi, likewise. 0: nothing.")
@@ -125,12 +125,12 @@ class DefaultRequestsSetting(Section):
 
 
 class ClusterSchedulingSetting(SchedulingSetting):
-    """How work is placed on nodes of no group, and what counts of pods without requests on all nodes."""
+    """How HTAS schedules pods on nodes outside all groups, and what pods without requests count on all nodes."""
 
     default_requests: DefaultRequestsSetting = Field(
         default=DefaultRequestsSetting(),
-        description="What a pod counts that states no cpu, or no memory, where a machine is launched or saved: sizes "
-        "of machines, draining, simulate. What fits a node is judged by what pods state, as by kube-scheduler.",
+        description="What HTAS counts for a pod without a cpu or memory request, where it launches or saves a machine: "
+        "sizes of machines, draining, simulate. Scheduling counts stated requests, as kube-scheduler does.",
     )
 
 
@@ -152,19 +152,19 @@ class AutoscalingSetting(Section):
 
     algorithm: AutoscalingAlgorithm = Field(
         default=AutoscalingAlgorithm.GREEDY,
-        description="greedy: the paper's Algorithm 3. cheapest-mix: never dearer than that, and near the lower bound.",
+        description="greedy: the paper's Algorithm 3. cheapest-mix: never costs more, and is near the lower bound.",
     )
     weights: WeightsSetting = Field(default=WeightsSetting(), description="Of cpu and memory in a flavour's score.")
     budget: Seconds = Field(
         default=2.5,
         gt=0,
         le=60,
-        description="For cheapest-mix: about so long a purchase is searched for; 2500ms, more finds little. Counted in "
-        "the solver's own steps, so that the same snapshot gives the same plan.",
+        description="For cheapest-mix: search time of a launch decision; 2500ms, more finds little. Counted in the "
+        "solver's own steps, so that the same snapshot gives the same plan.",
     )
     startup: Seconds = Field(
         default=60.0,
-        description="For cheapest-mix: what is paid before a machine's first pod runs; 60s, as machines commonly take.",
+        description="For cheapest-mix: rental paid before a machine's first pod runs; 60s, as machines commonly take.",
     )
 
     @field_validator("budget", "startup")
@@ -180,9 +180,9 @@ class AutoscalingSetting(Section):
 
 
 class LimitsSetting(Section):
-    """Upper bounds on what HTAS owns, machines on their way counted; null bounds nothing."""
+    """Upper bounds on what HTAS owns, starting machines included; null bounds nothing."""
 
-    max_nodes: Count | None = Field(default=None, description="Machines. null: no bound; 0: buy nothing.")
+    max_nodes: Count | None = Field(default=None, description="Machines. null: no bound; 0: launch nothing.")
     max_cpu: Millicores | None = Field(default=None, description="Cores in all. null: no bound.")
     max_memory: Units | None = Field(default=None, description="Bytes in all. null: no bound.")
     max_price_per_hour: Nanos | None = Field(default=None, description="Price an hour in all. null: no bound.")
@@ -198,7 +198,7 @@ class ClusterLimitsSetting(LimitsSetting):
         default=3,
         ge=1,
         description="Machines launched for a pod within an hour while none of them runs it, or another pod of its "
-        "owner; then it waits. 3.",
+        "owner; then it stays pending. 3.",
     )
 
 
@@ -218,30 +218,34 @@ OF_WHAT_IS_BOUGHT = (
 
 
 class GroupSetting(LimitsSetting):
-    """Machines that take the same kind of work."""
+    """Machines that run the same kind of pods."""
 
-    name: Name = Field(description="Its own; part of the names of nodes.")
+    name: Name = Field(description="A name of its own; part of the names of nodes.")
     workload: Workload = Field(default=Workload.ANY, description="service, batch or any: the work it takes.")
     lends_room: Switch | None = Field(
         default=None,
-        description="Of services: jobs use free room while none are new. null: true, false on the edge.",
+        description="For services: short jobs may use free resources while no new services are pending. null: true, "
+        "false on the edge.",
     )
     flavours: tuple[Text, ...] = Field(
-        default=("*",), min_length=1, description="What it may buy: names, * and ? as in a shell. All."
+        default=("*",), min_length=1, description="What it may launch: names, * and ? as in a shell. All."
     )
     min_nodes: Count = Field(default=0, description="Machines kept even when idle. 0: an idle cluster costs nothing.")
     tier: Tier = Field(default=Tier.CLOUD, description="edge: near the users, filled first and by target. cloud.")
     elastic: Switch = Field(
-        default=False, description="For tier edge. true: bought and released as others are; else it is what it is."
+        default=False,
+        description="For tier edge. true: HTAS launches and deletes its machines as in other groups; false: its size is"
+        " fixed.",
     )
     labels: Labels = Field(default_factory=dict, description="Added to those of its flavours. None.")
     taints: Taints = Field(default=(), description="Added to those of its flavours. None.")
     startup_taints: Taints = Field(
-        default=(), description="New nodes register with them, and an agent takes them off; pods wait for that. None."
+        default=(),
+        description="New nodes register with them, and an agent removes them; pods are not bound before that. None.",
     )
-    scheduling: SchedulingSetting = Field(default=SchedulingSetting(), description="How work is placed.")
+    scheduling: SchedulingSetting = Field(default=SchedulingSetting(), description="How pending pods are scheduled.")
     autoscaling: AutoscalingSetting = Field(default=AutoscalingSetting(), description="How machines are chosen.")
-    cleaning: CleaningSetting = Field(default=CleaningSetting(), description="How nodes are emptied and released.")
+    cleaning: CleaningSetting = Field(default=CleaningSetting(), description="How HTAS drains and deletes nodes.")
 
     @field_validator("min_nodes")
     @classmethod

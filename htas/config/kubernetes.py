@@ -1,4 +1,4 @@
-"""How the API server is talked to, and who leads."""
+"""How HTAS connects to the API server, and leader election."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class KubernetesSetting(Section):
         default=None, description="Where lease, status and simulated machines are. null: the pod's own, else default."
     )
     requests_per_second: Real = Field(
-        default=200.0, gt=0, description="Calls beyond `burst` are held back to this; 200, Karpenter's default."
+        default=200.0, gt=0, description="Calls beyond `burst` are limited to this; 200, Karpenter's default."
     )
     burst: Count = Field(default=300, ge=1, description="Calls at once before that; 300, Karpenter's default.")
     connections: Count = Field(
-        default=16, ge=1, le=512, description="Calls at one time; 16 bind about as fast as the API server takes it."
+        default=16, ge=1, le=512, description="Calls at one time; 16 bind about as fast as the API server allows."
     )
     page_size: Count = Field(default=1000, ge=1, description="Objects in one page of a list; client-go's is 500.")
     events_per_second: Real = Field(
@@ -39,7 +39,7 @@ class KubernetesSetting(Section):
 class LeaderElectionSetting(Section):
     """Of several daemons one acts. Defaults are kube-scheduler's and Cluster Autoscaler's."""
 
-    enabled: Switch = Field(default=True, description="false: there is one daemon, and no lease is asked for.")
+    enabled: Switch = Field(default=True, description="false: there is one daemon, and no lease.")
     lease_duration: Seconds = Field(
         default=15.0, ge=1, description="A lease not renewed for so long may be taken by another daemon; 15s."
     )

@@ -19,7 +19,7 @@ class DeadlinesSetting(Section):
     checkpoint: Seconds = Field(default=120.0, gt=0, description="Until the process is dumped; 2m: 500 MB took 3.6s.")
     transfer: Seconds = Field(default=600.0, gt=0, description="Until it is on the target; 10m: 500 MB took 10s.")
     restore: Seconds = Field(default=120.0, gt=0, description="Until it runs there; 2m: 500 MB took 3.8s.")
-    switch: Seconds = Field(default=60.0, gt=0, description="Until it has the source's place, which is gone; 1m.")
+    switch: Seconds = Field(default=60.0, gt=0, description="Until it replaces the source, which is gone; 1m.")
 
     def model(self) -> Deadlines:
         return Deadlines(self.checkpoint, self.transfer, self.restore, self.switch)
@@ -30,7 +30,7 @@ class KubeletSetting(Section):
 
     port: Port = Field(default=10_250, description="Kubernetes' own default.")
     ca_file: Text | None = Field(
-        default=None, description="Who signed their serving certificates. null: the cluster's CA; scp: or themselves."
+        default=None, description="The CA of their serving certificates. null: the cluster's CA; scp: or self-signed."
     )
 
 
@@ -41,7 +41,7 @@ class SecureCopySetting(Section):
     port: Port = Field(default=22, description="sshd's default.")
     identity_file: Text | None = Field(default=None, description="The private key. Required with scp.")
     known_hosts_file: Text | None = Field(
-        default=None, description="The nodes' host keys; a node that is not in it is not talked to. Required with scp."
+        default=None, description="The nodes' host keys; HTAS connects to no other node. Required with scp."
     )
     route: Route = Field(
         default=Route.DIRECT,
@@ -49,7 +49,7 @@ class SecureCopySetting(Section):
     )
     authorized_keys_file: Text = Field(
         default=".ssh/authorized_keys",
-        description="For direct: where sshd looks for the user's keys; the copy's is there while it lasts.",
+        description="For direct: where sshd looks for the user's keys; the copy's key is there while it lasts.",
     )
 
 
@@ -62,25 +62,27 @@ class RegistrySetting(Section):
     )
     pull_from: Text | None = Field(default=None, description="HOST[:PORT]/PATH, as kubelets name it. null: of url.")
     credentials_file: Text | None = Field(default=None, description="One line user:password. null: none are sent.")
-    ca_file: Text | None = Field(default=None, description="Who signed its certificate. null: the system's CAs.")
+    ca_file: Text | None = Field(default=None, description="The CA of its certificate. null: the system's CAs.")
     agent_port: Port = Field(default=10_270, description="Where the agent on each node listens.")
-    agent_token_file: Text | None = Field(default=None, description="What agents want to see. Required with registry.")
+    agent_token_file: Text | None = Field(
+        default=None, description="Token that agents require. Required with registry."
+    )
 
 
 class CommandsSetting(Section):
     """For `cleaning.migration: command`: the operator's executables; all four are required then."""
 
-    checkpoint: Text | None = Field(default=None, description="Writes the process down and leaves it running.")
-    transfer: Text | None = Field(default=None, description="Brings that to the target.")
+    checkpoint: Text | None = Field(default=None, description="Dumps the process and leaves it running.")
+    transfer: Text | None = Field(default=None, description="Copies the dump to the target.")
     restore: Text | None = Field(default=None, description="Starts the twin there; ends when it runs.")
-    abort: Text | None = Field(default=None, description="Removes whatever the others made, of one attempt.")
+    abort: Text | None = Field(default=None, description="Removes whatever the others made for one attempt.")
 
 
 class MigrationSetting(Section):
     """How pods are moved with their progress."""
 
     transfer: Transfer = Field(default=Transfer.SCP, description="scp: from node to node; registry: as an image.")
-    attempts: Count = Field(default=3, ge=1, le=20, description="Then the move is taken back; 3 (paper 4.2).")
+    attempts: Count = Field(default=3, ge=1, le=20, description="Then HTAS rolls the move back; 3 (paper 4.2).")
     at_once: Count = Field(default=10, ge=1, description="Moves under way at one time; they share disks and network.")
     several_containers: Switch = Field(
         default=False, description="true: pods of several containers move, though not dumped at one instant."

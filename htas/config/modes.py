@@ -1,4 +1,4 @@
-"""How much HTAS does by itself, and of what it would be in charge."""
+"""How much HTAS does by itself, and what it would manage."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from htas.model.modes import Approval, Charge, Otherwise
 
 
 class RecommendSetting(Section):
-    """With `mode: recommend`: what HTAS would be in charge of, were it let."""
+    """With `mode: recommend`: what HTAS would manage."""
 
     schedulers: tuple[Text, ...] = Field(
         default=("default-scheduler",),
-        description="schedulerName of the pods it would place, beside its own. Others take their room and stay.",
+        description="schedulerName of the pods it would schedule, beside its own. Others stay where they are.",
     )
     namespaces: tuple[Text, ...] = Field(
         default=("*",), min_length=1, description="Namespaces of those pods, with * and ? as in a shell."
     )
-    without: tuple[Text, ...] = Field(default=(), description="Namespaces of them that it would leave alone, likewise.")
+    without: tuple[Text, ...] = Field(default=(), description="Namespaces of them that it would not touch, likewise.")
     nodes: Mapping[NodeKey, LabelValue] = Field(
         default={},
-        description="Labels of the nodes it would empty and give back: all of them. {}: every node whose instance type "
-        "has a price, but for the control plane's.",
+        description="Labels of the nodes it would drain and delete: all of them. {}: every node whose instance type has"
+        " a price, except the control plane's.",
     )
     startup: Seconds | None = Field(
-        default=None, description="How long a machine would take to come. null: the longest of the groups' startup."
+        default=None, description="How long a launch would take. null: the longest of the groups' startup."
     )
 
     @field_validator("namespaces", "without")
@@ -42,17 +42,17 @@ class RecommendSetting(Section):
 
 
 class ApprovalSetting(Section):
-    """With `mode: approve`: how long a proposal waits for a word, and what becomes of it then."""
+    """With `mode: approve`: how long a proposal waits for approval, and what happens then."""
 
     within: Seconds = Field(
-        default=1800.0, gt=0, description="How long a proposal waits to be approved or rejected; 30m."
+        default=1800.0, gt=0, description="How long a proposal waits for approval or rejection; 30m."
     )
     otherwise: Literal["reject", "carry-out"] = Field(
-        default="reject", description="What silence means after that: reject, or carry-out."
+        default="reject", description="What happens without an answer: reject, or carry-out."
     )
     again: Seconds = Field(
         default=14400.0,
-        description="How long a proposal that was rejected is not made again, unless it has changed; 4h.",
+        description="How long HTAS does not repeat a rejected proposal, unless it has changed; 4h.",
     )
 
     def model(self) -> Approval:

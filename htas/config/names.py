@@ -65,7 +65,7 @@ def checked_condition(text: str) -> str:
     """The type of a condition that says at True that something is wrong: none that is named ...Ready or ...Healthy."""
     if text == "Ready":
         raise ValueError(
-            "'Ready' needs no repair: nodes that are not Ready are given back after timeouts.ready; remove it"
+            "'Ready' needs no repair: nodes that are not Ready are deleted after timeouts.ready; remove it"
         )
     if text.endswith(("Ready", "Healthy")) and not text.endswith(("NotReady", "Unhealthy", "NotHealthy")):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What namespaces may have of the machines that are bought, and pin on them."""
+"""Limits of namespaces on launched machines, and on pods that they pin."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class NamespaceLimitSetting(Section):
 
     max_pins: Count | None = Field(
         default=None,
-        description="Running pods that each may keep where they are by annotations (do-not-disrupt, safe-to-evict, "
-        "migrate), for want of a controller or by data on the node. Beyond it the oldest count. null: any number.",
+        description="Running pods that each may pin by annotations (do-not-disrupt, safe-to-evict, migrate), for want "
+        "of a controller or by data on the node. Beyond it the oldest count. null: any number.",
     )
     max_pinned_price_per_hour: Nanos | None = Field(
-        default=None, description="What such pods may be charged of their machines an hour. null: no bound."
+        default=None, description="Price per hour that its pinned pods may be charged. null: no bound."
     )
     pinned_for: Seconds | None = Field(
-        default=None, description="How long after its start a pod may stay so. null: for ever."
+        default=None, description="How long after its start a pod may stay pinned. null: for ever."
     )
 
     @field_validator("names")

@@ -1,4 +1,4 @@
-"""Who is told of what, unasked (docs/notices.md)."""
+"""Receivers of notices (docs/notices.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from htas.model.notices import TOLD, Form, Occasion
 
 
 class SecretSetting(Section):
-    """Where a text is kept that does not belong in a configuration: one of the two."""
+    """Where a secret text is kept: one of the two."""
 
     file: Text | None = Field(
         default=None, description="A file with it in one line, beside this one unless absolute; read for each notice."
@@ -27,22 +27,24 @@ class SecretSetting(Section):
 
 
 class NoticeSetting(Section):
-    """A receiver of notices: a web address that they are posted to. It is told at least once of each, within a day."""
+    """A receiver of notices, posted to its web address. Each notice is delivered at least once, within a day."""
 
-    name: Name = Field(description="What logs call it, and the file its notices wait in: of addresses nothing is told.")
-    url: Text | None = Field(default=None, description="https://…, where it is no secret. null: urlFrom has it.")
+    name: Name = Field(
+        description="Its name in logs, and of the file that queues its notices: addresses are never logged."
+    )
+    url: Text | None = Field(default=None, description="https://…, where it is no secret. null: see urlFrom.")
     url_from: SecretSetting | None = Field(
-        default=None, description="Where the address is kept: with Slack, who knows it may post."
+        default=None, description="Where the address is kept: whoever knows a Slack address may post to it."
     )
     token_from: SecretSetting | None = Field(
-        default=None, description="A token that is sent along (Authorization: Bearer …). null: none."
+        default=None, description="A token to send (Authorization: Bearer …). null: none."
     )
     form: Form = Field(default=Form.JSON, description="json: a document; slack: as its incoming webhooks take it.")
     on: tuple[Occasion, ...] = Field(
         default=TOLD, min_length=1, description="limit-reached, purchase-failed, drain-undone, budget. All of them."
     )
     insecure: Switch = Field(
-        default=False, description="true: the address may be http://; what is told goes in the clear, the token too."
+        default=False, description="true: the address may be http://; notices and the token are then sent in the clear."
     )
 
     @field_validator("url")

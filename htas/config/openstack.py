@@ -34,7 +34,7 @@ class BootVolumeSetting(Section):
 
 
 class KubeadmSetting(Section):
-    """Machines join by kubeadm with a bootstrap token of their own, made when they are ordered."""
+    """Machines join by kubeadm, each with a bootstrap token made at its launch."""
 
     api_server: Annotated[Text, AfterValidator(_endpoint)] = Field(
         description="host:port of the API server, as the new machines reach it."
@@ -45,7 +45,7 @@ class KubeadmSetting(Section):
         description="How long a token is valid; 30m: launch and registration (20m) and some.",
     )
     ca_cert_hash: Annotated[Text, AfterValidator(_hash)] | None = Field(
-        default=None, description="The digest of the cluster's CA. null: worked out from the credentials HTAS uses."
+        default=None, description="The digest of the cluster's CA. null: computed from the credentials HTAS uses."
     )
 
 
@@ -54,7 +54,7 @@ class UserDataSetting(Section):
 
     template: Text = Field(description="A file, beside the configuration unless absolute (openstack/cloud-init.yaml).")
     kubeadm: KubeadmSetting | None = Field(
-        default=None, description="Joining by kubeadm. null: the template's own business."
+        default=None, description="Joining by kubeadm. null: the template joins by other means."
     )
     values: dict[str, str] = Field(default_factory=dict, description="Filled in for ${htas.values.NAME}. None.")
 
@@ -82,7 +82,9 @@ class OpenStackSetting(Section):
     )
     region: Text | None = Field(default=None, description="null: the one of clouds.yaml.")
     image: Text = Field(description="What machines boot; of several of one name the newest.")
-    networks: tuple[Text, ...] = Field(description="Networks they are attached to. []: without any, which few can use.")
+    networks: tuple[Text, ...] = Field(
+        description="Networks they are attached to. []: none, which few machines can use."
+    )
     key_pair: Text | None = Field(default=None, description="For logging in. null: none.")
     security_groups: tuple[Text, ...] = Field(default=(), description="None: the project's default group.")
     server_group: Text | None = Field(
@@ -92,25 +94,25 @@ class OpenStackSetting(Section):
         default=None, description="{size: 40, type: ssd}: boot from a volume. null: the flavour's own disk."
     )
     config_drive: Switch = Field(
-        default=False, description="true: user data comes by a drive, for clouds without a metadata service."
+        default=False, description="true: user data on a config drive, for clouds without a metadata service."
     )
     user_data: UserDataSetting | None = Field(
-        default=None, description="What they boot with. null: the image knows how to join by itself."
+        default=None, description="What they boot with. null: the image joins by itself."
     )
     availability_zones: tuple[NodeName, ...] = Field(
         default=(), description="Zones for flavours whose price file names none. None: the cloud chooses."
     )
     metadata: dict[str, str] = Field(default_factory=dict, description="More metadata for each server. None.")
     creates_in_flight: Count = Field(
-        default=16, ge=1, le=256, description="Orders and releases at one time; more wait their turn."
+        default=16, ge=1, le=256, description="Launches and deletions at one time; more wait their turn."
     )
     poll_interval: Seconds = Field(
-        default=10.0, ge=1, le=600, description="Between looks at the cloud while all is quiet; 10s."
+        default=10.0, ge=1, le=600, description="Between polls of the cloud while no machine changes; 10s."
     )
     quick_poll_interval: Seconds = Field(
-        default=2.0, ge=0.2, le=60, description="Between looks while a machine is coming or going; 2s."
+        default=2.0, ge=0.2, le=60, description="Between polls while a machine starts or is being deleted; 2s."
     )
-    timeout: Seconds = Field(default=30.0, ge=1, le=300, description="Until a call without an answer is given up; 30s.")
+    timeout: Seconds = Field(default=30.0, ge=1, le=300, description="Timeout of a call; 30s.")
 
     @field_validator("metadata", mode="before")
     @classmethod

@@ -22,11 +22,11 @@ class QuotaSetting(Section):
 
 
 class FaultsSetting(Section):
-    """Shares of requests the sandbox's cloud spoils. None by default: a first look is at a world that works."""
+    """Shares of launches that fail in the sandbox's cloud. None by default."""
 
-    out_of_stock: Share = Field(default=0.0, description="0 to 1: refused, since the cloud has none left.")
+    out_of_stock: Share = Field(default=0.0, description="0 to 1: refused, because the cloud has none left.")
     boot_failure: Share = Field(default=0.0, description="0 to 1: granted, but the machine ends in an error.")
-    never_registers: Share = Field(default=0.0, description="0 to 1: runs, but no node ever joins.")
+    never_registers: Share = Field(default=0.0, description="0 to 1: the machine runs, but its node never registers.")
 
 
 class SandboxMovesSetting(Section):
@@ -46,12 +46,12 @@ class SandboxSetting(Section):
     )
     seed: Integer = Field(default=1, description="Any whole number; the same seed gives the same day.")
     startup_delay: Seconds = Field(
-        default=60.0, description="From asking for a machine until its node is Ready; 60s, as a small image boots."
+        default=60.0, description="From the launch of a machine until its node is Ready; 60s, as a small image boots."
     )
     workload: Literal["none", "day"] = Field(
-        default="none", description="none: nothing arrives by itself; day: a day of mixed work."
+        default="none", description="none: no pods arrive by themselves; day: a day of mixed pods."
     )
     speed: Real = Field(default=1.0, gt=0, description="Seconds of the world in one real second. 1: real time.")
     quota: QuotaSetting = Field(default=QuotaSetting(), description="What the cloud grants in all.")
-    faults: FaultsSetting = Field(default=FaultsSetting(), description="Shares of requests that go wrong.")
+    faults: FaultsSetting = Field(default=FaultsSetting(), description="Shares of launches that fail.")
     moves: SandboxMovesSetting = Field(default=SandboxMovesSetting(), description="How fast pods are moved.")

@@ -31,10 +31,8 @@ def _address(listen: str | None) -> tuple[str, int] | None:
 class TlsSetting(Section):
     """PEM files, beside the configuration unless absolute; read again when they change."""
 
-    cert_file: Text | None = Field(
-        default=None, description="The certificate, and those between it and its authority. null: HTTP is spoken."
-    )
-    key_file: Text | None = Field(default=None, description="Its private key. null: HTTP is spoken.")
+    cert_file: Text | None = Field(default=None, description="The certificate and its intermediates. null: plain HTTP.")
+    key_file: Text | None = Field(default=None, description="Its private key. null: plain HTTP.")
 
     @model_validator(mode="after")
     def _is_whole(self) -> TlsSetting:
@@ -61,19 +59,19 @@ class HttpSetting(Section):
 
     health_listen: Annotated[str | None, BeforeValidator(_listen)] = Field(
         default=None,
-        description="Where probes are answered as well, apart from all other requests. null: on `listen` alone.",
+        description="A second address for probes alone. null: on `listen` alone.",
     )
     token_file: Text | None = Field(
         default=None,
-        description="A token that those show who ask for more than health and metrics; beside this file. null: none.",
+        description="File of the token required for all but health and metrics; beside this file. null: none.",
     )
     token_review: Switch = Field(
         default=False,
-        description="Whether tokens of the API server count, whose users may get or post the path (nonResourceURLs).",
+        description="Accept tokens of the API server whose users may get or post the path (nonResourceURLs).",
     )
     hosts: tuple[Annotated[str, BeforeValidator(_host), Written(_HOST.pattern)], ...] = Field(
         default=(),
-        description="Names that `listen` is reached under, beside addresses and localhost; others are refused (421).",
+        description="Names under which `listen` is reached, beside addresses and localhost; others are refused (421).",
     )
     tls: TlsSetting = Field(default=TlsSetting(), description="Serve `listen` by HTTPS.")
 
@@ -101,4 +99,6 @@ class LoggingSetting(Section):
     format: Literal["auto", "json", "console"] = Field(
         default="auto", description="auto: console lines on a terminal, JSON otherwise."
     )
-    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="The least that is told.")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least severe level that is logged."
+    )

@@ -63,15 +63,17 @@ class Configuration(Section):
     cluster: Name = Field(description="Written on everything HTAS owns: one name for each cluster of a project.")
     mode: Literal["automatic", "approve", "recommend"] = Field(
         default="automatic",
-        description="approve: what disturbs running pods waits for a word (`approval`). recommend: HTAS watches and "
-        "tells, and changes nothing.",
+        description="automatic: HTAS carries out its plans. approve: disruptions wait for approval (`approval`). "
+        "recommend: HTAS only reports what it would do.",
     )
     recommend: RecommendSetting = Field(
-        default=RecommendSetting(), description="With mode recommend: what HTAS would be in charge of."
+        default=RecommendSetting(), description="With mode recommend: what HTAS would manage."
     )
-    approval: ApprovalSetting = Field(default=ApprovalSetting(), description="With mode approve: how long it waits.")
+    approval: ApprovalSetting = Field(
+        default=ApprovalSetting(), description="With mode approve: how long HTAS waits for approval."
+    )
     scheduler_name: Text = Field(
-        default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
+        default="htas", description="HTAS binds pods with this schedulerName; for others it only launches nodes."
     )
     flavours: Source = Field(
         description="The path of a price file, beside this one unless absolute, or its content in place."
@@ -79,12 +81,14 @@ class Configuration(Section):
     provider: ProviderSetting = Field(
         default=ProviderSetting(sandbox=SandboxSetting()), description="Where machines come from."
     )
-    kubernetes: KubernetesSetting = Field(default=KubernetesSetting(), description="How the API server is talked to.")
+    kubernetes: KubernetesSetting = Field(
+        default=KubernetesSetting(), description="How HTAS connects to the API server."
+    )
     leader_election: LeaderElectionSetting = Field(
-        default=LeaderElectionSetting(), description="Of several daemons one acts."
+        default=LeaderElectionSetting(), description="One of several daemons acts."
     )
     http: HttpSetting = Field(default=HttpSetting(), description="Health, metrics and the last plan over HTTP.")
-    audit: AuditSetting = Field(default=AuditSetting(), description="Who asked for what, a line of JSON each.")
+    audit: AuditSetting = Field(default=AuditSetting(), description="Who requested what, one line of JSON each.")
     logging: LoggingSetting = Field(default=LoggingSetting(), description="Logs go to standard error.")
     store: StoreSetting = Field(
         default=StoreSetting(sqlite=SqliteSetting()), description="Where journal and history are kept."
@@ -97,56 +101,58 @@ class Configuration(Section):
     )
     max_wait_for_capacity: Seconds | None = Field(
         default=180.0,
-        description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
-        "gatherFor with its cycle. null: as long as it takes.",
+        description="How long batch pods may be pending for nodes that free up soon before HTAS launches one; 3m: a "
+        "launch, and gatherFor with its cycle. null: no limit.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
-        description="Room is kept and bought for half as much batch work as came in this time, if steadily; 2m, "
-        "about a launch. 0s: only for work that waits.",
+        description="Headroom: HTAS reserves and launches resources for half as many batch pods as arrived in this "
+        "time, if steadily; 2m, about a launch. 0s: only for pending pods.",
     )
     gather_for: Seconds = Field(
         default=40.0,
-        description="Batch work without room waits at most so long for more to be bought with it, while that is "
-        "expected to save more than the waiting is worth; 40s, two cycles. 0s: bought for at once.",
+        description="Batching window: how long unschedulable batch pods wait at most for more before a launch, while "
+        "the expected savings exceed the value of waiting; 40s, two cycles. 0s: launch at once.",
     )
-    value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts are worth, in money.")
+    value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts cost, in money.")
     max_rental_lengthening: Real | None = Field(
         default=4.0,
         gt=0,
-        description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
-        "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
+        description="HTAS schedules no batch pod on a node where it would add more than so many times the price of its "
+        "own cheapest machine to the rental; 4: less costs more where pods keep coming. null: no limit.",
     )
     move_instead_of_buying: Switch = Field(
         default=True,
-        description="A pod or two are moved to make room where that costs less than the machine that would be bought, "
-        "and takes no longer; on. Only what may be moved: batch work, and services that have opted in.",
+        description="HTAS moves a pod or two where that costs less than the machine it would launch, and takes no "
+        "longer. Only pods that may move: batch pods, and services that opted in.",
     )
     fallback: FallbackSetting = Field(
-        default=FallbackSetting(), description="For work that has no room where nothing can be bought."
+        default=FallbackSetting(), description="For unschedulable pods where HTAS cannot launch."
     )
     edge: EdgeSetting = Field(default=EdgeSetting(), description="For nodes near their users: tier edge.")
     volumes: VolumesSetting = Field(
-        default=VolumesSetting(), description="What CSI drivers will make of machines still to be bought."
+        default=VolumesSetting(), description="What CSI drivers report on machines that are not launched yet."
     )
     limits: ClusterLimitsSetting = Field(default=ClusterLimitsSetting(), description="Over all groups.")
     namespaces: tuple[NamespaceLimitSetting, ...] = Field(
         default=(),
-        description="What namespaces may have of the machines that are bought, and pin on them; others have no bound.",
+        description="Limits of namespaces on launched machines and on pinned pods; others have no bound.",
     )
     monthly_budget: Nanos | None = Field(
         default=None,
-        description="What a month (UTC) may cost, in the price file's currency: told by notices and on the Money page. "
-        "Nothing is held back for it; limits.maxPricePerHour does that. null: none.",
+        description="What a month (UTC) may cost, in the price file's currency: reported by notices and on the Money "
+        "page. It blocks no launch; limits.maxPricePerHour does. null: none.",
     )
     notices: tuple[NoticeSetting, ...] = Field(
-        default=(), max_length=20, description="Who is told of limits, failed purchases, undone drains and the budget."
+        default=(),
+        max_length=20,
+        description="Receivers of notices: limits, failed launches, undone drains and the budget.",
     )
     scheduling: ClusterSchedulingSetting = Field(
         default=ClusterSchedulingSetting(),
-        description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
+        description="How pending pods are scheduled on nodes outside all groups. Groups have their own.",
     )
-    node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")
+    node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the kind of pods they run.")
 
     @field_validator("notices")
     @classmethod

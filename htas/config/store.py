@@ -37,11 +37,13 @@ def _keyspace(text: str) -> str:
 class CassandraTlsSetting(Section):
     """PEM files, beside the configuration unless absolute."""
 
-    ca_file: Text = Field(description="Who signs the servers' certificates.")
-    cert_file: Text | None = Field(default=None, description="Our certificate, where servers ask for one. null: none.")
+    ca_file: Text = Field(description="The CA of the servers' certificates.")
+    cert_file: Text | None = Field(
+        default=None, description="The client certificate, where servers require one. null: none."
+    )
     key_file: Text | None = Field(default=None, description="Its key. null: none.")
     check_hostname: Switch = Field(
-        default=True, description="false: any server with a certificate of that CA is believed."
+        default=True, description="false: any server with a certificate of that CA is accepted."
     )
 
     @model_validator(mode="after")
@@ -52,16 +54,18 @@ class CassandraTlsSetting(Section):
 
 
 class RetentionSetting(Section):
-    """How long is kept what was written."""
+    """How long records are kept."""
 
     profile: WholeSeconds = Field(default=90 * DAY_S, ge=DAY_S, description="Table 3, by instance; 90d.")
     cycles: WholeSeconds = Field(
-        default=14 * DAY_S, ge=DAY_S, description="Cycles with snapshot and plan, for replay; 14d: they are the bulk."
+        default=14 * DAY_S,
+        ge=DAY_S,
+        description="Cycles with snapshot and plan, for replay; 14d: they take most space.",
     )
     runs: WholeSeconds = Field(default=400 * DAY_S, ge=DAY_S, description="Runs of finished pods; 400d: a year.")
     bills: WholeSeconds = Field(default=800 * DAY_S, ge=DAY_S, description="Closed bills; 800d: two years.")
     released_claims: WholeSeconds = Field(
-        default=DAY_S, ge=3600, description="Claims of machines that are gone, so that no claim is made twice; 1d."
+        default=DAY_S, ge=3600, description="Claims of deleted machines, so that no claim is made twice; 1d."
     )
 
     def model(self) -> Retention:
@@ -74,12 +78,12 @@ class SqliteSetting(Section):
     path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
     retention: RetentionSetting = Field(
         default=RetentionSetting(),
-        description="How long things are kept; of cycles 20,000 and 512 MiB at most, whatever it says.",
+        description="How long records are kept; cycles at most 20,000 and 512 MiB.",
     )
 
 
 class BufferSetting(Section):
-    """What was written while Cassandra was away waits on this machine's disk."""
+    """A queue on this machine's disk for records while Cassandra is away."""
 
     path: Text = Field(default="htas-buffer.db", description="Beside the configuration unless absolute.")
     max_bytes: Units = Field(
@@ -104,13 +108,13 @@ class CassandraSetting(Section):
         default="LOCAL_QUORUM", description="Of reads and writes; with three replicas one may be away."
     )
     timeout: Seconds = Field(
-        default=10.0, ge=1, le=120, description="Until a request is given up; longer than the server's own timeouts."
+        default=10.0, ge=1, le=120, description="Timeout of a request; longer than the server's own timeouts."
     )
     replication: dict[str, Count] = Field(
         default_factory=dict, description="For htas store init: replicas by datacenter. {}: 3 in localDatacenter."
     )
     retention: RetentionSetting = Field(
-        default=RetentionSetting(), description="How long things are kept; for what is written from then on."
+        default=RetentionSetting(), description="How long records are kept; applies to new records."
     )
     buffer: BufferSetting = Field(default=BufferSetting(), description="For when Cassandra is away.")
 

@@ -9,27 +9,26 @@ from htas.model.policy import MOST_RUNS, Cycles, RunLengths, Timeouts
 
 
 class CyclesSetting(Section):
-    """How often each part of planning runs. HTAS also acts on events; these cycles are the net under them."""
+    """How often each part of planning runs. HTAS also acts on events; these cycles back them up."""
 
     scheduling: Seconds = Field(default=20.0, gt=0, description="20s is the paper's (Table 6).")
     autoscaling: Seconds = Field(
         default=20.0,
         gt=0,
-        description="20s; the paper's is 5m, but here purchases are checked before they are made. Also how wide a "
-        "time bin is.",
+        description="20s; the paper's is 5m, but here launches are checked before they are made. Also the width of a "
+        "time bin.",
     )
     cleaning: Seconds = Field(
         default=20.0, gt=0, description="20s: well under underutilizedFor; until then an empty node may be paid for."
     )
     batch_idle: Seconds | None = Field(
         default=None,
-        description="What has room is placed at once; before buying, how long to wait for more; null: 1s, or batchMax "
-        "where that is shorter.",
+        description="Pods that fit are scheduled at once; before a launch, how long without a new pod HTAS waits; null:"
+        " 1s, or batchMax where that is shorter.",
     )
     batch_max: Seconds | None = Field(
         default=None,
-        description="But never longer than this; null: 10s, or batchIdle where that is longer. 0s: no cycles on "
-        "events.",
+        description="The longest such wait; null: 10s, or batchIdle where that is longer. 0s: no cycles on events.",
     )
 
     @field_validator("batch_max")
@@ -60,38 +59,41 @@ class TimeoutsSetting(Section):
     initialization: Seconds = Field(
         default=900.0,
         gt=0,
-        description="From then until its declared start-up taints are gone and its devices there, else it fails; 15m.",
+        description="From Ready until its start-up taints are gone and its devices are there, else it fails; 15m.",
     )
     drain: Seconds = Field(
         default=600.0,
         gt=0,
-        description="Until a node is empty, else the drain is undone; 10m (max-graceful-termination-sec).",
+        description="Until a node is empty, else HTAS undoes the drain; 10m (max-graceful-termination-sec).",
     )
     eviction: Seconds = Field(
         default=120.0,
         gt=0,
-        description="Until a drain whose every eviction a budget refuses is given up; 2m (max-pod-eviction-time).",
+        description="Until HTAS undoes a drain whose every eviction a budget refuses; 2m (max-pod-eviction-time).",
     )
     missing: Seconds = Field(
         default=60.0, gt=0, description="Until a machine missing from the cloud's list, which lags, counts as gone; 1m."
     )
     release: Seconds = Field(
-        default=300.0, gt=0, description="Until a machine that does not go is asked for its end again; 5m."
+        default=300.0, gt=0, description="Until HTAS repeats the deletion of a machine that is still there; 5m."
     )
     unused: Seconds = Field(
         default=600.0,
         gt=0,
-        description="How long room is kept for pods that another scheduler does not bind, then it pauses; 10m, longer "
-        "than a start.",
+        description="How long a reservation lasts for pods that another scheduler does not bind, then it pauses; 10m, "
+        "longer than a launch.",
     )
     backoff_initial: Seconds = Field(
         default=20.0,
         gt=0,
-        description="How long a flavour that failed, or was launched for pods that did not use it, is not launched "
-        "again, at first; 20s: meanwhile dearer ones are bought.",
+        description="How long a flavour that failed, or was launched and not used, backs off at first; 20s: meanwhile "
+        "HTAS launches dearer ones.",
     )
     backoff_max: Seconds = Field(
-        default=1800.0, gt=0, validate_default=True, description="What that doubles up to; 30m (Cluster Autoscaler's)."
+        default=1800.0,
+        gt=0,
+        validate_default=True,
+        description="Longest backoff: it doubles up to this; 30m (Cluster Autoscaler's).",
     )
 
     @field_validator("backoff_max")
@@ -106,22 +108,22 @@ class TimeoutsSetting(Section):
 
 
 class RunLengthsSetting(Section):
-    """How long batch work is taken to run. What is measured: docs/benchmarks.md, run lengths."""
+    """Estimates of how long batch pods run. Measurements: docs/benchmarks.md, run lengths."""
 
     default: Seconds = Field(
         default=600.0,
         gt=0,
-        description="Where nothing states or teaches it; 10m: the paper's longest jobs run 12.",
+        description="Estimate where nothing states or teaches it; 10m: the paper's longest jobs run 12.",
     )
-    learn: Switch = Field(default=True, description="true: what finished pods took is expected of those like them.")
+    learn: Switch = Field(default=True, description="true: HTAS learns estimates from finished pods of the same kind.")
     quantile: Real = Field(
         default=0.5, gt=0, le=1, description="The share of runs that end within the estimate; 0.5: half of them."
     )
     min_runs: Count = Field(
-        default=3, ge=1, le=MOST_RUNS, description="Fewer runs of a template, image or kind of owner say nothing; 3."
+        default=3, ge=1, le=MOST_RUNS, description="Fewer runs of a template, image or kind of owner are ignored; 3."
     )
     half_life: Real = Field(
-        default=20.0, gt=0, description="In runs: one counts half as much as one so many runs newer; 20."
+        default=20.0, gt=0, description="In runs: the weight of a run halves after so many newer ones; 20."
     )
 
     def model(self) -> RunLengths:

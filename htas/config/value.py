@@ -1,4 +1,4 @@
-"""The one dial: what an hour of a pod's waiting and a restart are worth in money."""
+"""What an hour of a pending pod and a restart cost, in money."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from htas.model.policy import Value
 
 
 class ValueSetting(Section):
-    """What rental is weighed against, in the price file's currency."""
+    """What HTAS weighs rental against, in the price file's currency."""
 
     waiting_per_pod_hour: Nanos | None = Field(
         default=None,
-        description="An hour of one pod's waiting: batch work waits for company (gatherFor) only where that is "
-        "expected to save more. null: as much as an hour of the cheapest machine for it.",
+        description="Cost of one pod pending for an hour: batch pods wait in the batching window (gatherFor) only where"
+        " the expected savings exceed it. null: an hour of the cheapest machine for it.",
     )
     restart: Nanos = Field(
         default=0,
-        description="One eviction of a pod, beside the work that is done again: nodes whose pods would be evicted are "
-        'emptied only where that saves more; for services an hour of the machine is counted. "0": nothing.',
+        description="Cost of one eviction, beside the repeated work: HTAS drains nodes by eviction only where that "
+        'saves more; for services an hour of the machine is added. "0": nothing.',
     )
 
     def model(self) -> Value:

@@ -1,4 +1,4 @@
-"""What machines that are still to be bought will be able to do with volumes, where no node of their kind shows it."""
+"""Volumes of machines that are not launched yet, where no node of their kind shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TopologySetting(Section):
         default_factory=dict, description="Its value by a flavour's zone; zones left out name themselves."
     )
     otherwise: LabelValue | None = Field(
-        default=None, description="Its value where no zone is asked for. null: read from nodes that are there."
+        default=None, description="Its value where no zone is requested. null: read from existing nodes."
     )
 
     def model(self) -> TopologyLabel:
@@ -24,7 +24,7 @@ class TopologySetting(Section):
 
 
 class VolumesSetting(Section):
-    """What CSI drivers will make of a new machine. Nodes of the same group and zone that show it are believed first."""
+    """What CSI drivers report on a new machine. Labels of existing nodes of the same group and zone come first."""
 
     topology: tuple[TopologySetting, ...] = Field(
         default=(TopologySetting(key=CINDER_ZONE_LABEL),),
@@ -32,7 +32,7 @@ class VolumesSetting(Section):
     )
     attach_limits: dict[Text, Count] = Field(
         default_factory=dict,
-        description="Volumes each driver attaches to a machine of a flavour that no node is of. None: the least shown.",
+        description="Volumes each driver attaches to a machine of a flavour without nodes. None: the least shown.",
     )
 
     @field_validator("topology")

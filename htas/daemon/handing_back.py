@@ -138,7 +138,10 @@ class Handback:
         asked = ""
         while not leadership.wait(0.1):
             if monotonic() > self._deadline:
-                said = leadership.error or f"{leadership.holder or 'somebody'} holds the lease and does not make way"
+                said = (
+                    leadership.error
+                    or f"{leadership.holder or 'another daemon'} holds the lease and does not release it"
+                )
                 raise PermanentError(f"{said}; end the daemons (replicas: 0), and try again")
             if leadership.holder not in ("", asked):
                 asked = leadership.holder

@@ -42,7 +42,7 @@ class Metrics:
         self._machines, self._moves = _Machines(make), _Moves(make)
         self._api_server = _Calls("htas_apiserver", "Calls to the API server.", ["method"], make)
         self._cloud = _Calls("htas_cloud", "Calls to the cloud.", ["service", "method"], make)
-        info = Gauge("htas_build_info", "Always 1; the version that runs.", ["version"], registry=make)
+        info = Gauge("htas_build_info", "Always 1; label: the running version.", ["version"], registry=make)
         info.labels(htas.__version__).set(1)
         self._leader = Gauge("htas_leader", "1 while this daemon leads.", registry=make)
         self._last_success = Gauge(
@@ -50,27 +50,23 @@ class Metrics:
         )
         self._cycles = Counter("htas_cycles_total", "Cycles run.", ["result"], registry=make)
         self._cycle_s = Histogram(
-            "htas_cycle_duration_seconds", "A whole cycle.", ["part"], buckets=SECONDS, registry=make
+            "htas_cycle_duration_seconds", "Duration of a cycle.", ["part"], buckets=SECONDS, registry=make
         )
-        self._actions = Counter("htas_actions_total", "What was done.", ["verb", "status"], registry=make)
-        self._restored = Counter(
-            "htas_node_labels_restored_total", "Nodes whose labels HTAS has set back.", registry=make
-        )
+        self._actions = Counter("htas_actions_total", "Actions taken.", ["verb", "status"], registry=make)
+        self._restored = Counter("htas_node_labels_restored_total", "Nodes whose labels HTAS restored.", registry=make)
         self._held = Counter(
-            "htas_deletions_held_total", "Deletes not made: pods ran on the machine's node.", registry=make
+            "htas_deletions_held_total", "Deletions held back because pods ran on the node.", registry=make
         )
         self._waited = Histogram(
-            "htas_pod_bind_wait_seconds", "From a pod's creation to its bind.", buckets=WAITS, registry=make
+            "htas_pod_bind_wait_seconds", "Seconds from a pod's creation to its bind.", buckets=WAITS, registry=make
         )
-        self._wrong_tokens = Counter(
-            "htas_http_wrong_tokens_total", "Requests that showed a token which is not known.", registry=make
-        )
+        self._wrong_tokens = Counter("htas_http_wrong_tokens_total", "Requests with an unknown token.", registry=make)
         self._restarts = Counter(
-            "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
+            "htas_watch_restarts_total", "Lists repeated after a failure or a 410.", ["kind"], registry=make
         )
-        self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
-        self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
-        self._notices = Counter("htas_notices_total", "Notices to receivers.", ["result"], registry=make)
+        self._dropped = Counter("htas_events_dropped_total", "Events dropped by the rate limit.", registry=make)
+        self._reloads = Counter("htas_config_reloads_total", "Reloads of the configuration.", ["result"], registry=make)
+        self._notices = Counter("htas_notices_total", "Notices to receivers, by result.", ["result"], registry=make)
         for result in ("sent", "refused", "given-up", "dropped"):
             self._notices.labels(result)  # from 0 on, as below
         for result in ("adopted", "refused"):
@@ -155,7 +151,7 @@ class _Calls:
     def __init__(self, name: str, what: str, labels: Sequence[str], make: CollectorRegistry) -> None:
         self._requests = Counter(f"{name}_requests_total", what, [*labels, "code"], registry=make)
         self._seconds = Histogram(
-            f"{name}_request_duration_seconds", "Those calls.", labels, buckets=SECONDS, registry=make
+            f"{name}_request_duration_seconds", "Duration of those calls.", labels, buckets=SECONDS, registry=make
         )
 
     def count(self, status: int, seconds: float, *labels: str) -> None:
@@ -169,16 +165,23 @@ class _Moves:
     def __init__(self, make: CollectorRegistry) -> None:
         self._ended = Counter(
             "htas_moves_total",
-            "Moves that ended; reason: why taken back.",
+            "Migrations that ended; reason: why rolled back.",
             ["method", "result", "reason"],
             registry=make,
         )
         self._seconds = Histogram(
-            "htas_move_duration_seconds", "Steps of moves.", ["method", "step"], buckets=MOVES, registry=make
+            "htas_move_duration_seconds",
+            "Duration of each step of migrations.",
+            ["method", "step"],
+            buckets=MOVES,
+            registry=make,
         )
-        self._bytes = Counter("htas_move_bytes_total", "Sizes of what was moved.", ["method"], registry=make)
+        self._bytes = Counter("htas_move_bytes_total", "Bytes of checkpoints moved.", ["method"], registry=make)
         self._repeated = Counter(
-            "htas_move_repeated_seconds_total", "Work that moved pods did again.", ["method"], registry=make
+            "htas_move_repeated_seconds_total",
+            "Seconds of work that migrated pods repeated.",
+            ["method"],
+            registry=make,
         )
 
     def count(self, move: MigrationRecord) -> None:
@@ -202,13 +205,13 @@ class _Machines:
         self._awaited: set[str] = set()
         self._groups: dict[str, str] = {}
         """The group of each claim, as the last cycle saw it."""
-        self._bought = Counter("htas_nodes_bought_total", "Machines bought.", ["group", "flavour"], registry=make)
-        self._released = Counter("htas_nodes_released_total", "Machines released.", ["group", "reason"], registry=make)
+        self._bought = Counter("htas_nodes_bought_total", "Machines launched.", ["group", "flavour"], registry=make)
+        self._released = Counter("htas_nodes_released_total", "Machines deleted.", ["group", "reason"], registry=make)
         self._saved = Counter(
-            "htas_released_cost_per_hour_total", "Hourly prices of machines that cleaning released.", registry=make
+            "htas_released_cost_per_hour_total", "Hourly prices of machines that scale-down deleted.", registry=make
         )
         self._started = Histogram(
-            "htas_node_startup_seconds", "From the decision to buy to Ready.", buckets=WAITS, registry=make
+            "htas_node_startup_seconds", "Seconds from the decision to launch to Ready.", buckets=WAITS, registry=make
         )
 
     def observe(self, result: CycleResult) -> None:

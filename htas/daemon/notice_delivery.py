@@ -96,7 +96,7 @@ class NoticeQueue:
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            log.warning("notices that waited cannot be read, and are lost", error=str(error))
+            log.warning("queued notices cannot be read, and are lost", error=str(error))
             return ()
 
     def _write(self) -> None:

@@ -23,7 +23,7 @@ PARTS = (80, 100)
 """Per cent of the month's budget, each told once a month; and the forecast's passing of all of it."""
 BOUNDS: Mapping[Unplaced, str] = {
     Unplaced.LIMIT_REACHED: "a limit of the configuration is reached",
-    Unplaced.NAMESPACE_LIMIT: "a namespace has as much as it may have",
+    Unplaced.NAMESPACE_LIMIT: "a namespace has reached its limit",
     Unplaced.QUOTA_REACHED: "the cloud's quota is used up",
 }
 
@@ -45,7 +45,7 @@ class Noticing:
         self._told_at: dict[tuple[Occasion, str], float] = {}
         self._unsaid: Counter[tuple[Occasion, str]] = Counter()
         self._launches: dict[str, Launch] = {}
-        """Purchases that the cloud has not answered: it does so after the cycle that asked."""
+        """Launches that the cloud has not answered: it does so after the cycle that asked."""
 
     def of_cycle(self, result: CycleResult) -> list[Notice]:
         """What a cycle gives reason to tell."""
@@ -80,7 +80,7 @@ class Noticing:
                 waiting.setdefault(item.reason, []).append(item.pod)
                 such_as.setdefault(item.reason, item.message)
         for reason, pods in waiting.items():
-            title = f"{len(pods)} {'pod waits' if len(pods) == 1 else 'pods wait'}: {BOUNDS[reason]}"
+            title = f"{len(pods)} {'pod is' if len(pods) == 1 else 'pods are'} pending: {BOUNDS[reason]}"
             text = f"{reason}: {such_as[reason] or BOUNDS[reason]}; such as {pods[0]}"
             yield Notice(Occasion.LIMIT_REACHED, reason.value, title, text, at)
 
@@ -91,9 +91,9 @@ class Noticing:
                 what = f"{launch.flavour} for group {launch.group}" if launch is not None else outcome.subject
                 key = launch.flavour if launch is not None else "a machine"
                 text = f"{outcome.subject}: {outcome.message}"
-                yield Notice(Occasion.PURCHASE_FAILED, key, f"A purchase failed: {what}", text, at)
+                yield Notice(Occasion.PURCHASE_FAILED, key, f"A launch failed: {what}", text, at)
             elif outcome.action is Action.UNDO_DRAIN and outcome.status is OutcomeStatus.DONE:
-                title = f"Node {outcome.subject} was not emptied, and is open again"
+                title = f"The drain of node {outcome.subject} was undone"
                 yield Notice(Occasion.DRAIN_UNDONE, outcome.subject, title, outcome.message, at)
 
     def _new(self, found: Iterable[Notice], once: bool = False) -> Iterator[Notice]:

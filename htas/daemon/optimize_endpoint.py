@@ -81,12 +81,12 @@ class SearchMetrics:
         )
         for search in OptionalSearch:
             self._failures.labels(search.value)  # from 0 on: Prometheus sees no increase in a series that begins with 1
-        self._took = Histogram("htas_search_duration_seconds", "Those searches.", buckets=TOOK, registry=registry)
+        self._took = Histogram("htas_search_duration_seconds", "Duration of searches.", buckets=TOOK, registry=registry)
         self._ended = Counter("htas_rearrangements_total", "Rearrangements that ended.", ["result"], registry=registry)
         self._suggested = Counter(
-            "htas_suggestions_total", "Moves for the edge's sake that ended.", ["result"], registry=registry
+            "htas_suggestions_total", "Suggested edge moves that ended.", ["result"], registry=registry
         )
-        self._open = Gauge("htas_rearranging_slots", "Slots of the rearrangement under way.", registry=registry)
+        self._open = Gauge("htas_rearranging_slots", "Pods of the rearrangement under way.", registry=registry)
 
     def answered(self, answer: SearchResult) -> None:
         self._searches.labels(answer.found.status.value if answer.found is not None else "Failed").inc()

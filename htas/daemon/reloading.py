@@ -96,9 +96,7 @@ class Reloading:
         fixed = changed_for_good(self._loaded, loaded)
         if fixed:
             keys = ", ".join(fixed)
-            log.error(
-                "configuration refused, the old one stays", where=keys, what="cannot change here; start htas anew"
-            )
+            log.error("configuration refused, the old one stays", where=keys, what="cannot change here; restart htas")
             self._told(False)
             return
         self._loaded = loaded

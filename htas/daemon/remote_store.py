@@ -27,7 +27,7 @@ class StoreMetrics(Collector):
         self.problem: Callable[[], str] = str
         """Why what is done cannot be written down; empty: it can."""
         self._call_s = Histogram(
-            "htas_store_write_seconds", "Calls that ship to the remote store.", buckets=BUCKETS, registry=registry
+            "htas_store_write_seconds", "Duration of writes to the remote store.", buckets=BUCKETS, registry=registry
         )
         registry.register(self)
 
@@ -41,13 +41,15 @@ class StoreMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         state = self.state()
         for name, text, amount in (
-            ("htas_store_unwritable", "1 while what is done cannot be written down.", bool(self.problem())),
+            ("htas_store_unwritable", "1 while the journal cannot be written.", bool(self.problem())),
             ("htas_store_away", "1 while the remote store does not answer.", state.is_away),
-            ("htas_store_outbox_entries", "Entries that wait to be shipped.", state.waiting_entries),
-            ("htas_store_outbox_bytes", "Their size on the local disk.", state.waiting_bytes),
+            ("htas_store_outbox_entries", "Entries queued for the remote store.", state.waiting_entries),
+            ("htas_store_outbox_bytes", "Bytes of those entries on the local disk.", state.waiting_bytes),
         ):
             yield GaugeMetricFamily(name, text, value=float(amount))
-        yield CounterMetricFamily("htas_store_dropped", "Entries that will never be shipped.", value=state.dropped)
+        yield CounterMetricFamily(
+            "htas_store_dropped", "Entries dropped before they reached the remote store.", value=state.dropped
+        )
 
 
 def behind_buffer(

@@ -149,8 +149,8 @@ class Searching:
                 self._tell(state=SearchState.DROPPED, message="another one was under way")
             return []
         self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
-        pods = "1 pod waits" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods wait"
-        who = "it was asked for" if is_requested else f"{pods} and nothing can be bought"
+        pods = "1 pod is pending" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods are pending"
+        who = "requested" if is_requested else f"{pods} and HTAS cannot launch"
         return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, who)]
 
     def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:

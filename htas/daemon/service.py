@@ -357,7 +357,7 @@ class Service:
 
         def remarks() -> str:
             problem = daemon.store_problem
-            told = f"the store cannot be written, nothing is bought or emptied: {problem}" if problem else ""
+            told = f"the store cannot be written, HTAS launches and drains nothing: {problem}" if problem else ""
             last = self._metrics.last
             return "\n".join(filter(None, (told, *(last.remarks if last is not None else ()), remark())))
 

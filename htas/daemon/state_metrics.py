@@ -67,7 +67,7 @@ class StateCollector(Collector):
             yield from _pinned(result, self.policy())
         if self.awaits is not None:
             yield GaugeMetricFamily(
-                "htas_approvals_waiting", "Disruptions that wait for a word.", value=float(self.awaits())
+                "htas_approvals_waiting", "Disruptions that wait for approval.", value=float(self.awaits())
             )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
@@ -78,7 +78,7 @@ class StateCollector(Collector):
             self._spent_most = max(self._spent_most, self.spent_nano_seconds(result.snapshot.taken_at))
             spent = self._spent_most / (NANOS * 3600)
             labels = ["currency"]
-            total = CounterMetricFamily("htas_cost", "What all machines have cost so far.", labels=labels)
+            total = CounterMetricFamily("htas_cost", "Total cost of all machines so far.", labels=labels)
             total.add_metric([result.plan.cost.currency], spent)
             yield total
 
@@ -100,19 +100,17 @@ def _work(result: CycleResult) -> Iterator[Metric]:
     yield _counted("htas_pods", "Pods that have not ended.", ["state"], states)
     yield _counted(
         "htas_unplaced_pods",
-        "Waiting pods without room, by reason.",
+        "Unschedulable pods, by reason.",
         ["reason"],
         ((u.reason.value,) for u in plan.unplaced),
     )
-    yield GaugeMetricFamily("htas_nominated_pods", "Waiting pods with room kept.", value=float(len(plan.nominate)))
+    yield GaugeMetricFamily("htas_nominated_pods", "Pending pods with a reservation.", value=float(len(plan.nominate)))
     holds = [*(item.reason for item in plan.nominate), *(HoldReason.MOVE for _ in snapshot.moves)]
-    what = "Pods for which room is kept where they are not, by what for."
+    what = "Reservations of pods, by reason."
     yield _counted("htas_room_kept", what, ["reason"], ((reason.value,) for reason in holds))
-    yield GaugeMetricFamily("htas_moves", "Pods on their way to another node.", value=float(len(snapshot.moves)))
+    yield GaugeMetricFamily("htas_moves", "Pods that migrate to another node.", value=float(len(snapshot.moves)))
     problems = float(len(snapshot.cluster.problems))
-    yield GaugeMetricFamily(
-        "htas_unusable_objects", "Objects, or parts of them, passed over since they make no sense.", value=problems
-    )
+    yield GaugeMetricFamily("htas_unusable_objects", "Objects, or parts of them, ignored as invalid.", value=problems)
 
 
 def _pinned(result: CycleResult, policy: Policy) -> Iterator[Metric]:
@@ -120,12 +118,12 @@ def _pinned(result: CycleResult, policy: Policy) -> Iterator[Metric]:
     found = pins.by_namespace(snapshot.cluster, policy, snapshot.taken_at)
     labels = ["namespace"]
     pods = [((name,), float(each.pods)) for name, each in found.items()]
-    yield _gauge("htas_pinned_pods", "Running pods that stay where they are by what they say.", labels, pods)
+    yield _gauge("htas_pinned_pods", "Running pods that their annotations or data keep on their node.", labels, pods)
     prices = [((name,), each.nanos / NANOS) for name, each in found.items()]
-    what = "What such pods are charged of bought machines an hour, in the currency of htas_cost_total."
+    what = "Price per hour charged to pinned pods, in the currency of htas_cost_total."
     yield _gauge("htas_pinned_price_per_hour", what, labels, prices)
     over = [((name,), float(each.passed_over)) for name, each in found.items()]
-    yield _gauge("htas_passed_over_pins", "Such pods beyond their namespace's limits.", labels, over)
+    yield _gauge("htas_passed_over_pins", "Pinned pods beyond their namespace's limits.", labels, over)
 
 
 def _machines(result: CycleResult) -> Iterator[Metric]:
@@ -133,28 +131,28 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     nodes = ((node.group or NO_GROUP, _state(node)) for node in snapshot.cluster.nodes)
     yield _counted("htas_nodes", "Nodes.", ["group", "state"], nodes)
     claims = ((claim.group, claim.state.value) for claim in snapshot.claims)
-    yield _counted("htas_claims", "Machines wanted and had.", ["group", "state"], claims)
+    yield _counted("htas_claims", "Machines requested or running.", ["group", "state"], claims)
     orphans = Counter(each.reason for each in snapshot.orphans)
-    what = "Machines of ours that the configuration has no place for."
+    what = "Machines of HTAS that match no node group."
     yield _gauge("htas_orphans", what, ["reason"], [((each.value,), float(orphans[each])) for each in OrphanReason])
-    yield GaugeMetricFamily("htas_drains", "Nodes being emptied.", value=float(len(snapshot.drains)))
+    yield GaugeMetricFamily("htas_drains", "Nodes being drained.", value=float(len(snapshot.drains)))
     kept = ((item.reason.value,) for item in result.plan.kept)
-    yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
+    yield _counted("htas_kept_nodes", "Nodes that scale-down keeps, by reason.", ["reason"], kept)
     away = float(bool(snapshot.cloud_problem))
     yield GaugeMetricFamily("htas_cloud_away", "1 while the cloud does not answer.", value=away)
     waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
     launches = snapshot.memory.launches
     unused = {(owner, at) for owner, each in launches.counted().items() for at in each.launched_at}
     unused |= {(owner, at) for owner, instants in launches.of_nobody.items() for at in instants}
-    what = "Launches within the last hour that none of their pods came to use, by owner of the pods."
+    what = "Launches within the last hour that none of their pods used."
     yield GaugeMetricFamily("htas_unused_launches", what, value=float(len(unused)))
-    yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
+    yield _counted("htas_backoffs", "Flavours that back off after a failure.", ["flavour", "zone"], waits)
 
 
 def _initialized(snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Metric]:
     waiting = registered_nodes(snapshot, policy)
     groups = ((node.group or NO_GROUP,) for node in snapshot.cluster.nodes if node.name in waiting)
-    what = "Ready nodes that lack a device or bear a start-up taint."
+    what = "Ready nodes that lack a device or have a start-up taint."
     yield _counted("htas_nodes_not_initialized", what, ["group"], groups)
     learned = learned_allocatable(snapshot, policy.catalogue)
     shares = [
@@ -164,7 +162,7 @@ def _initialized(snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Metric]:
         for name, amount in each.allocatable.amounts().items()
         if amount and name != PODS
     ]
-    what = "What machines of a flavour offer as a share of what the price file says, where it was learned."
+    what = "Allocatable resources of a flavour as a share of the price file's figure, where learned."
     yield _gauge("htas_flavour_offered_ratio", what, ["flavour", "resource"], shares)
 
 
@@ -187,8 +185,8 @@ def _room(result: CycleResult) -> Iterator[Metric]:
             asked[group_of[pod.node], "cpu"] += pod.requests.cpu_m
             asked[group_of[pod.node], "memory"] += pod.requests.memory_bytes
     labels = ["group", "resource"]
-    yield _gauge("htas_allocatable", "What nodes offer: cores, bytes.", labels, _in_cores(offered))
-    yield _gauge("htas_requested", "What their pods request: cores, bytes.", labels, _in_cores(asked))
+    yield _gauge("htas_allocatable", "Allocatable resources of nodes: cores, bytes.", labels, _in_cores(offered))
+    yield _gauge("htas_requested", "Requests of pods on nodes: cores, bytes.", labels, _in_cores(asked))
 
 
 def _in_cores(amounts: dict[tuple[str, str], int]) -> list[tuple[tuple[str, ...], float]]:
@@ -198,8 +196,8 @@ def _in_cores(amounts: dict[tuple[str, str], int]) -> list[tuple[tuple[str, ...]
 def _money(cost: Cost) -> Iterator[Metric]:
     label = (cost.currency,)
     for name, text, nanos in (
-        ("htas_cost_per_hour", "What the machines cost now.", cost.before_nanos),
-        ("htas_planned_cost_per_hour", "What they cost once the plan is carried out.", cost.after_nanos),
+        ("htas_cost_per_hour", "Price per hour of all machines now.", cost.before_nanos),
+        ("htas_planned_cost_per_hour", "Price per hour once the plan is carried out.", cost.after_nanos),
     ):
         yield _gauge(name, text, ["currency"], [(label, nanos / NANOS)])
 
@@ -209,7 +207,7 @@ def _limits(policy: Policy) -> Iterator[Metric]:
     values = [*_of("", policy.limits)]
     for group in policy.groups:
         values += _of(group.name, group.limits)
-    yield _gauge("htas_limit", "Configured bounds: nodes, cores, bytes, price an hour.", ["group", "resource"], values)
+    yield _gauge("htas_limit", "Configured limits: nodes, cores, bytes, price per hour.", ["group", "resource"], values)
 
 
 def _of(group: str, limits: Limits) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -227,22 +225,26 @@ def _recommended(savings: Savings, currency: str) -> Iterator[Metric]:
     """Both courses since the beginning: gauges, since a course that machines leave may be corrected downwards."""
     courses = (("real", savings.real), ("with-htas", savings.with_htas))
     cost = GaugeMetricFamily(
-        "htas_recommended_cost", "What machines have cost, and would have cost.", labels=["course", "currency"]
+        "htas_recommended_cost", "Cost of machines, real and with HTAS.", labels=["course", "currency"]
     )
-    machines = GaugeMetricFamily("htas_recommended_machines", "Machines that run, and would.", labels=["course"])
+    machines = GaugeMetricFamily(
+        "htas_recommended_machines", "Number of machines, real and with HTAS.", labels=["course"]
+    )
     waits = GaugeMetricFamily(
-        "htas_recommended_wait_seconds", "How long pods waited on average, and would have.", labels=["course"]
+        "htas_recommended_wait_seconds",
+        "Average seconds that pods were pending, real and with HTAS.",
+        labels=["course"],
     )
     for name, course in courses:
         cost.add_metric([name, currency], course.nano_seconds / (NANOS * 3600))
         machines.add_metric([name], course.machines)
         waits.add_metric([name], course.waits.mean_s)
     disturbed = GaugeMetricFamily(
-        "htas_recommended_disturbed_pods", "Pods that would have been started anew or moved.", labels=["how"]
+        "htas_recommended_disturbed_pods", "Pods that HTAS would have evicted or moved.", labels=["how"]
     )
     disturbed.add_metric(["evicted"], savings.evicted)
     disturbed.add_metric(["moved"], savings.moved)
-    since = GaugeMetricFamily("htas_recommended_since_timestamp_seconds", "Since when both are followed.")
+    since = GaugeMetricFamily("htas_recommended_since_timestamp_seconds", "Start of the comparison.")
     since.add_metric([], savings.since)
     yield from (cost, machines, waits, disturbed, since)
 
@@ -251,8 +253,10 @@ def _edge(view: ClusterView, policy: Policy) -> Iterator[Metric]:
     """How near services come to their targets, and how much of each edge node nobody can use; nothing but the names
     where no node is of tier edge."""
     ratio = GaugeMetricFamily("htas_edge_ratio", "Share of a service's pods on the edge.", labels=["service"])
-    qos = GaugeMetricFamily("htas_edge_qos", "What that is worth, by its target.", labels=["service"])
-    unused = GaugeMetricFamily("htas_edge_fragmentation", "Share free that no service can use.", labels=["node"])
+    qos = GaugeMetricFamily("htas_edge_qos", "Quality of service by its target for edge nodes.", labels=["service"])
+    unused = GaugeMetricFamily(
+        "htas_edge_fragmentation", "Free share of an edge node that no service can use.", labels=["node"]
+    )
     if edge_nodes(view.nodes, policy):
         state = present(view, policy)
         names = [service.name for service in state.services]

@@ -138,7 +138,7 @@ def _able(recorded: RecordedWork, flavours: Sequence[Flavour], terms: Terms) -> 
     if not left:
         raise GivenError("the price file has no flavour that is still sold")
     too_large, nearest = min(left, key=lambda each: (len(each[0]), each[1].name))
-    one = f"{too_large[0].name} asks for {_asked(too_large[0])}"
+    one = f"{too_large[0].name} requests {_asked(too_large[0])}"
     if len(left) == 1:
         raise GivenError(f"a {nearest.name} does not hold every pod that ran: {one}; name a larger flavour")
     raise GivenError(
@@ -164,7 +164,7 @@ def _assumptions(
     waits = "."
     if known and played.mean_wait_s is not None:
         waited_s = sum(known) / len(known)
-        waits = f"; pods wait {played.mean_wait_s:.0f} s on average for their start, and waited {waited_s:.0f} s."
+        waits = f"; pods are pending {played.mean_wait_s:.0f} s on average, and were {waited_s:.0f} s."
     return (
         f"{chosen}Node groups, DaemonSets and placement are the same; a machine starts in {terms.start_s:.0f} s{waits}",
         "Empty machines are deleted by their groups' rules, and nothing is moved. Run lengths are known; selectors,"

@@ -85,7 +85,7 @@ def _doubts(books: Books) -> Iterator[str]:
     guessed = [bill for bill in books.bills if bill.is_price_unknown and accounts.held_s(bill, books.now) > 0]
     if guessed:
         names = ", ".join(sorted({bill.flavour for bill in guessed}))
-        what = "at the price of the flavour that was ordered, or 0 where that is not known"
+        what = "at the price of the launched flavour, or 0 where that is unknown"
         yield f"{counted(len(guessed), 'bill')} of {names}: {what}; the price file lacks {names}"
     ends = sum(bill.is_provisional for bill in books.bills)
     if ends:

@@ -65,7 +65,7 @@ def _what(pod: Pod, policy: Policy) -> str:
     disk = pod.requests.ephemeral_bytes
     ask += f", {disk / 2**20:.0f} MiB ephemeral-storage" if disk else ""
     extended = "".join(f", {amount} {name}" for name, amount in pod.requests.extended)
-    text = f"{pod.key}: {pod.kind.value} work, priority {pod.priority}, asks for {ask}{extended}"
+    text = f"{pod.key}: {pod.kind.value} pod, priority {pod.priority}, requests {ask}{extended}"
     if pod.kind is WorkKind.BATCH:
         text += f"; runs about {run_length_s(pod, policy):.0f} s ({_source(pod.run_length)})"
     return text
@@ -90,24 +90,24 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         known = _details(node, pod, snapshot.taken_at) if node is not None else ", which is not known"
         yield f"runs on {pod.node}{known}"
         if pod.is_terminating:
-            yield "is ending: it was deleted already"
+            yield "is terminating"
         yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
-        yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
+        yield from (f"is to move to {item.target} by {item.method}, because its node is drained" for item in moving)
         yield from _makes_room(pod, snapshot, plan)
         return
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
-    yield from (f"has room kept on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
+    yield from (f"has a reservation on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
     for launch in plan.launches:
         if pod.key in launch.pods:
             price = price_text(launch.nanos_per_hour)
             others = f" and {counted(len(launch.pods) - 1, 'other')}" if len(launch.pods) > 1 else ""
-            yield f"a {launch.flavour} of group {launch.group} is to be bought for it{others}"
+            yield f"a {launch.flavour} of group {launch.group} is to be launched for it{others}"
             yield f"that machine costs {price} an hour"
     if pod.key in plan.optimize:
-        yield "a better placement of what runs is to be searched for, so that it finds room"
+        yield "HTAS is to search for a better placement of running pods, so that it fits"
     for item in plan.unplaced:
         if item.pod == pod.key:
-            yield f"waits: {item.reason.value}: {item.message}"
+            yield f"pending: {item.reason.value}: {item.message}"
             for reason, count in sorted(item.nodes.items()):
                 yield f"  {counted(count, 'node')}: {reason}{taints_on(pod, snapshot) if reason == UNTOLERATED else ''}"
 
@@ -160,19 +160,19 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     if node is None or pod.key in {item.pod for item in plan.migrate} | {item.pod for item in plan.preempt}:
         return
     if not pod.is_work:
-        yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
+        yield f"belongs to its node and ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
         return
     if pod.passed_over:
-        yield f"may be disturbed though it says otherwise: {pod.passed_over}"
+        yield f"may be disrupted, although it opted out: {pod.passed_over}"
     found = _holding([pod], node, snapshot, policy)
     yield from (f"may not be moved: {each}" for each in found)
     if not found:
         group = policy.group(node.group)
         how = f" ({method_for(pod, group.cleaning.migration)})" if group is not None else ""
-        yield f"may be moved{how}, if its node is emptied"
+        yield f"may be moved{how}, if its node is drained"
     for kept in plan.kept:
         if kept.node == node.name:
-            yield f"its node stays: {kept.reason.value}: {kept.message}"
+            yield f"its node is kept: {kept.reason.value}: {kept.message}"
 
 
 def _holding(pods: Sequence[Pod], node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[str]:
@@ -187,7 +187,7 @@ def _holding(pods: Sequence[Pod], node: Node, snapshot: ClusterSnapshot, policy:
 
 def _constraints(pod: Pod) -> Iterator[str]:
     for feature in pod.constraints.unsupported:
-        yield f"asks for {feature}, which htas does not understand: it is never placed by guessing"
+        yield f"requests {feature}, which HTAS does not support: HTAS does not schedule it"
 
 
 def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[str]:
@@ -202,7 +202,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     kubelet = f", kubelet {node.kubelet}" if node.kubelet else ""
     lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}, {cost}{kubelet}"]
     if is_empty(pods, snapshot.taken_at):
-        lines.append("empty: nothing runs on it that would have to go elsewhere")
+        lines.append("empty: no pod on it would have to move")
     lines += (f"{condition} for {age(max(0.0, snapshot.taken_at - since))}" for condition, since in node.conditions)
     lines += tier_line(node, snapshot, policy)
     if group is not None:
@@ -210,7 +210,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     lines += _why_it_stays(node, pods, snapshot, plan, policy)
     for item in plan.remove:
         if item.node == name:
-            lines.append(f"goes: {item.reason.value}: {item.message}")
+            lines.append(f"to delete: {item.reason.value}: {item.message}")
             lines.append(f"saves {price_text(item.savings_nanos_per_hour)} {plan.cost.currency} an hour")
     return lines
 
@@ -225,7 +225,7 @@ def _why_it_stays(
     kept = [item for item in plan.kept if item.node == node.name]
     if not kept:
         return
-    yield from (f"stays: {item.reason.value}: {item.message}" for item in kept)
+    yield from (f"kept: {item.reason.value}: {item.message}" for item in kept)
     told = {item.reason for item in kept}
     also = of_node(node, snapshot, plan, policy)
     yield from (f"also: {item.reason}: {item.message}" for item in also if item.reason not in told)
@@ -237,6 +237,6 @@ def _why_it_stays(
     found = _holding(pods, node, snapshot, policy)
     if policy.group(node.group) is None and node.held_by is not None:
         found.insert(0, f"{kept_by(node.held_by)}: annotated {node.held_by}=true")
-    yield from (f"held by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))
+    yield from (f"blocked by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))
     if not found and policy.group(node.group) is None:
-        yield "held by no pod"
+        yield "blocked by no pod"

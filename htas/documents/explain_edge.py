@@ -36,7 +36,11 @@ def tier_line(node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[str
     if stated in tuple(Tier):
         why = f"its label {TIER_LABEL}"
     else:
-        why = f"its group {node.group}" if policy.group(node.group) is not None else "nothing says that it is near"
+        why = (
+            f"its group {node.group}"
+            if policy.group(node.group) is not None
+            else "no label and no group says otherwise"
+        )
     return [f"is of tier {policy.tier_of(node)} ({why})"]
 
 

@@ -17,14 +17,12 @@ from htas.planning.disrupt.cleaning.obstacles import of_pods
 
 MOST_RULES = 3
 """So many rules are told apart; who lifted them is told the others."""
-OF_CONTROL_PLANE = Meaning(
-    "It is of the control plane, which runs the cluster itself: HTAS leaves it alone, and it stays as it is."
-)
+OF_CONTROL_PLANE = Meaning("It is in the control plane, which HTAS does not touch.")
 OF_RULES: Mapping[str, str] = {
-    Blocking.SERVICE_NOT_OPTED_IN: f"kubectl annotate pod {{pod}} {MAY_MIGRATE}=true --overwrite, and so in its"
-    " controller's template for those that come after it; or cleaning.moveServices: true",
-    Blocking.DO_NOT_DISRUPT: "kubectl annotate pod {pod} {keys}, or wait for its end",
-    Blocking.NOT_SAFE_TO_EVICT: "kubectl annotate pod {pod} {keys}, and so in its controller's template",
+    Blocking.SERVICE_NOT_OPTED_IN: f"kubectl annotate pod {{pod}} {MAY_MIGRATE}=true --overwrite, and likewise in its"
+    " controller's template; or cleaning.moveServices: true",
+    Blocking.DO_NOT_DISRUPT: "kubectl annotate pod {pod} {keys}, or wait until it completes",
+    Blocking.NOT_SAFE_TO_EVICT: "kubectl annotate pod {pod} {keys}, and likewise in its controller's template",
     Blocking.LOCAL_STORAGE_REQUESTED: f"where its data may be lost, kubectl annotate pod {{pod}} {SAFE_TO_EVICT}=true"
     " --overwrite; or cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "a disruption budget for it, or cleaning.skipSystemPods: false",
@@ -32,9 +30,9 @@ OF_RULES: Mapping[str, str] = {
     Blocking.NOT_ENOUGH_PDB: "a disruption budget that allows more, which often takes one replica more",
     Blocking.NOT_MOVABLE: "let it be evicted instead (cleaning.migration: evict)",
     Blocking.NOT_REPLICATED: "run it under a controller, such as a Deployment or a Job, or delete it",
-    Blocking.UNKNOWN_CONTROLLER: "where its controller starts it again, cleaning.skipCustomControllerPods: false",
-    Kept.BLOCKED_BY_POD: "time: it is ending",
-    Kept.BLOCKED_BY_ON_COMPLETION_POD: "time: it runs to its end first",
+    Blocking.UNKNOWN_CONTROLLER: "where its controller recreates it, cleaning.skipCustomControllerPods: false",
+    Kept.BLOCKED_BY_POD: "time: it is terminating",
+    Kept.BLOCKED_BY_ON_COMPLETION_POD: "time: it runs to completion first",
 }
 _FREE = {DO_NOT_DISRUPT: "false", KARPENTER_DO_NOT_DISRUPT: "false", MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}
 """What a pod's annotations say that hold it not."""
@@ -81,7 +79,7 @@ def _of_pods(message: str, node: Node, pods: Sequence[Pod], snapshot: ClusterSna
 
 def _remedy(rule: str, pod: Pod) -> str:
     if rule == Blocking.NOT_SAFE_TO_EVICT and pod.constraints.unsupported:
-        return f"nothing while it asks for {', '.join(pod.constraints.unsupported)}, which HTAS does not place"
+        return f"nothing while it requests {', '.join(pod.constraints.unsupported)}, which HTAS does not support"
     keys = [key for key in _SAYS[rule] if pod.disruption.get(key, _FREE[key]) != _FREE[key]] if rule in _SAYS else []
     told = " ".join(f"{key}-" for key in keys)
     return OF_RULES.get(rule, "see what is explained").format(pod=f"{pod.name} -n {pod.namespace}", keys=told)

@@ -126,16 +126,16 @@ def told(savings: Savings, currency: str) -> tuple[str, ...]:
     saved, share = savings.saved_nano_seconds, abs(savings.share)
     verdict = f"{bill_amount(abs(saved))} {currency} {'saved' if saved >= 0 else 'more'} ({share:.0%})"
     lines = [
-        f"recommended only, for {age(savings.at - savings.since)}: nothing is carried out",
+        f"recommended only, for {age(savings.at - savings.since)}: HTAS changes nothing",
         f"spent {bill_amount(real.nano_seconds)} {currency}; with HTAS {bill_amount(ours.nano_seconds)}: {verdict}",
         f"now {counted(real.machines, 'machine')} at {price_text(real.nanos_per_hour)} {currency}/h; with HTAS "
         f"{ours.machines} at {price_text(ours.nanos_per_hour)}",
-        f"pods waited {real.waits.mean_s:.0f} s on average; with HTAS {ours.waits.mean_s:.0f} s, and "
-        f"{counted(savings.evicted, 'pod')} started anew, {savings.moved} moved with their progress",
+        f"pods were pending {real.waits.mean_s:.0f} s on average; with HTAS {ours.waits.mean_s:.0f} s, and "
+        f"{counted(savings.evicted, 'pod')} evicted, {savings.moved} moved with their progress",
     ]
     if savings.overrun_s >= NEGLIGIBLE_S:
         lines.append(
-            f"held against HTAS: {age(savings.overrun_s)} of work that in reality waited, whose length was known late"
+            f"charged to HTAS: {age(savings.overrun_s)} of pods that were pending, whose run length was known late"
         )
     if lacking := of_lacking_requests(savings.lacking):
         lines.append(lacking)

@@ -41,11 +41,12 @@ def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
     """The same in lines, flavours with the same reason in one; nothing where there is no flavour."""
     takers = [each.flavour for each in found if not each.why]
     if takers:
-        yield f"would be taken by a new {some(list(dict.fromkeys(takers)))}"
+        yield f"would fit on a new {some(list(dict.fromkeys(takers)))}"
     reasons = list(dict.fromkeys(each.why for each in found if each.why))
     others = [why for why in reasons if not why.startswith(node_groups.OTHER_WORK)]
     for why in others if takers or others else reasons:  # a group for other work stands in nobody's way beside others
-        yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
+        names = list(dict.fromkeys(each.flavour for each in found if each.why == why))
+        yield f"does not fit on a new {some(names)}: {why}"
 
 
 def taints_on(pod: Pod, snapshot: ClusterSnapshot) -> str:
@@ -65,9 +66,9 @@ def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Fla
         for flavour in policy.flavours_of(group):
             mine = [each for each in offers if (each.group.name, each.flavour.name) == (group.name, flavour.name)]
             if not group.is_elastic:
-                why = f"group {group.name} buys no machines"
+                why = f"group {group.name} launches no machines"
             elif not (cls.is_ours or group.workload.takes(pod.kind)):
-                why = f"its group takes {group.workload.value} work alone"
+                why = f"its group runs only {group.workload.value} pods"
             elif not mine:
                 why = "the cloud does not have it"
             else:

@@ -20,12 +20,12 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 OTHERS: Mapping[str, Meaning] = {
-    "Coming": Meaning("It was bought and is not Ready yet."),
+    "Coming": Meaning("It was launched and is not Ready yet."),
     "Leaving": Meaning(
-        "It is being emptied and given back.",
-        "To keep it: kubectl annotate node NODE htas.io/do-not-disrupt=true; what is under way is undone.",
+        "HTAS is draining and deleting it.",
+        "To keep it: kubectl annotate node NODE htas.io/do-not-disrupt=true; HTAS undoes the drain.",
     ),
-    "Unjudged": Meaning("No cleaning cycle has judged it yet.", "Time, at most cycles.cleaning."),
+    "Unjudged": Meaning("No cleaning cycle has decided on it yet.", "Time, at most cycles.cleaning."),
 }
 
 _REASONS: tuple[type[Reason], ...] = (Kept, Unplaced, ProposalReason)

@@ -220,7 +220,7 @@ def simulated(
     known = [each.rule for each in rules]
     for rule in change.lift:
         if rule not in known:
-            raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
+            raise GivenError(f"lift: no rule {rule!r} keeps a node{did_you_mean(rule, known)}")
     shelves = _shelves(policy, change)
     start, found = as_it_is(present), _relaxed(present, held, change.lift, shelves)
     best, lifted = found.best, without(present, change.lift, held)

@@ -52,11 +52,11 @@ def without_requests(lacking: LackingRequests) -> str:
 
 def of_unstated_storage(missing: UnstatedStorage) -> str:
     """What a price file leaves open that pods ask for, and what comes of it."""
-    asking = "1 pod asks" if missing.pods == 1 else f"{missing.pods:,} pods ask"
+    asking = "1 pod requests" if missing.pods == 1 else f"{missing.pods:,} pods request"
     have, it = ("has", "it is") if len(missing.flavours) == 1 else ("have", "they are")
     return (
-        f"{asking} for ephemeral-storage, and {some(missing.flavours, 12)} {have} no `ephemeralStorage` in the price"
-        f" file, nor a node that shows it: {it} never bought for such pods."
+        f"{asking} ephemeral-storage, and {some(missing.flavours, 12)} {have} no `ephemeralStorage` in the price"
+        f" file, nor a node that shows it: {it} never launched for such pods."
     )
 
 
@@ -107,7 +107,7 @@ def share(part: int, of: int) -> str:
 
 WOULD_SAVE = "HTAS would save "
 NOTHING_AS_IT_IS = "HTAS would save nothing as things are"
-NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper way to hold this work"
+NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper mix for these pods"
 
 NOTHING_FOUND = "No saving is found, but the facts are incomplete or contradict each other: there may be one"
 

@@ -150,12 +150,12 @@ class Approvals:
             before = self._asked.get(key)
             if before is None or _is_used_up(before, question):
                 if before is not None and not before.is_used:
-                    outcomes.append(self._lapse(before, "more pods would leave: it is asked about anew", now, currency))
+                    outcomes.append(self._lapse(before, "more pods would leave: it is proposed again", now, currency))
                 self._replace(question, proposed)
-                outcomes.append(self._ask(question, "waits for a word", now, currency))
+                outcomes.append(self._ask(question, "pending approval", now, currency))
             elif before.state is ApprovalState.WAITING and _has_more(question, before.question):
                 # Silence was about fewer pods.
-                outcomes.append(self._ask(question, "waits for a word, more pods would leave", now, currency))
+                outcomes.append(self._ask(question, "pending approval, more pods would leave", now, currency))
             else:
                 # What was said was said of the pods that were told then.
                 asked_of = question if before.state is ApprovalState.WAITING else before.question
@@ -205,7 +205,7 @@ class Approvals:
         said = msgspec.structs.replace(self._asked[key], state=state, said_at=now, who=who)
         self._asked[key] = said
         action = Action.APPROVE if state is ApprovalState.APPROVED else Action.REJECT
-        by = f"by {who}" if who != NOBODY else "since nobody said anything in time"
+        by = f"by {who}" if who != NOBODY else "without an answer in time"
         message = f"{by}: {said.question.told(currency)}"
         self._said.append(Outcome(action, key, OutcomeStatus.DONE, message, target=who))
         return said

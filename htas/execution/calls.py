@@ -137,5 +137,5 @@ def attempted_once(
     except NotFoundError as error:
         return Outcome(action, subject, OutcomeStatus.DROPPED, str(error), target=target)
     except HTASError as error:
-        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}", target=target)
+        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned again next cycle: {error}", target=target)
     return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)

@@ -33,7 +33,7 @@ from htas.model.snapshot import ClusterView
 from htas.planning.eligibility.drain_rules import cannot_be_read
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
-FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers")
+FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain without a journal entry")
 
 
 @dataclass(slots=True)

@@ -21,9 +21,9 @@ from htas.ports import AnnouncerPort
 
 REPEAT_S = 300.0
 ANSWER_S = 600.0
-"""How long the pods of a purchase are remembered: twice what a cloud is given to answer by default."""
+"""How long the pods of a launch are remembered: twice the cloud's default timeout."""
 ASKED_SOON_S = 5.0
-"""Longer than the window in which work gathers to be bought for (2 s by default)."""
+"""Longer than the default batching window of cycles."""
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED, Unplaced.TOO_MANY_LAUNCHES, Unplaced.DECLINED}
@@ -98,10 +98,12 @@ class EventRecorder:
                 yield _of_pod(pod, EventReason.FAILED_SCHEDULING, _refusal(item), is_warning=True)
             if item.reason in NOT_BOUGHT:
                 yield _of_pod(
-                    pod, EventReason.NOT_TRIGGER_SCALE_UP, f"no machine is bought: {item.reason.value}: {item.message}"
+                    pod,
+                    EventReason.NOT_TRIGGER_SCALE_UP,
+                    f"no machine is launched: {item.reason.value}: {item.message}",
                 )
         for launch in plan.launches:
-            message = f"buys {launch.flavour} for group {launch.group} (claim {launch.claim})"
+            message = f"launches {launch.flavour} for group {launch.group} (claim {launch.claim})"
             yield from (
                 _of_pod(pods[key], EventReason.TRIGGERED_SCALE_UP, message) for key in launch.pods if key in pods
             )
@@ -161,7 +163,7 @@ def _of_leaving(pod: Pod, outcome: Outcome, emptied: Container[str | None]) -> N
     """Only drains evict; a move may be one that an operator asked for, and its node stays."""
     if outcome.action is Action.MIGRATE and pod.node not in emptied:
         return _of_pod(pod, EventReason.MIGRATING, f"leaves its node {outcome.message}")
-    return _of_pod(pod, EventReason.SCALE_DOWN, f"leaves its node, which is given back: {outcome.action}")
+    return _of_pod(pod, EventReason.SCALE_DOWN, f"leaves its node, which HTAS drains and deletes: {outcome.action}")
 
 
 def _of_move(move: MigrationRecord, message: str) -> News:
@@ -184,7 +186,7 @@ def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
     if outcome.action is Action.UNDO_DRAIN:
         yield News("Node", node.name, EventReason.SCALE_DOWN_FAILED, outcome.message, node.uid, is_warning=True)
     elif outcome.status is OutcomeStatus.DONE:
-        message = f"is emptied and given back: {outcome.message}"
+        message = f"HTAS drains and deletes it: {outcome.message}"
         yield News("Node", node.name, EventReason.SCALE_DOWN, message, node.uid)
 
 
@@ -218,10 +220,10 @@ def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, p
         case Action.PREEMPT if pod is not None:
             yield _of_pod(pod, EventReason.PREEMPTED, f"leaves its node {outcome.message}")
         case Action.NOMINATE if pod is not None and outcome.target:
-            message = f"nominated to {outcome.target}: work of lower priority leaves it"
+            message = f"nominated to {outcome.target}: HTAS evicts pods of lower priority"
             yield _of_pod(pod, EventReason.NOMINATED, message)
         case Action.MOVE if pod is not None:
-            for_whom = f"HTAS {instead}" if instead else "makes room for more important work"
+            for_whom = f"HTAS {instead}" if instead else "makes room for pods of higher priority"
             yield _of_pod(pod, EventReason.DESCHEDULED, f"{for_whom}: {outcome.message}")
         case Action.DISPLACE if pod is not None:
             yield _of_pod(pod, EventReason.PREEMPTED, f"leaves its node: {outcome.message}")
@@ -230,9 +232,9 @@ def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, p
                 News("Pod", seat.pod, EventReason.NOMINATED, f"HTAS {instead}", seat.uid) for seat in proposed.seats
             )
         case Action.REARRANGE:
-            yield from _of_seats(snapshot, EventReason.NOMINATED, "nominated to {}, where others make room for it")
+            yield from _of_seats(snapshot, EventReason.NOMINATED, "nominated to {}, from which other pods move")
         case Action.CANCEL_REARRANGEMENT:
-            message = f"room is no longer made for it: {outcome.message}"
+            message = f"its reservation is cancelled: {outcome.message}"
             yield from _of_seats(snapshot, EventReason.REARRANGEMENT_CANCELLED, message, is_warning=True)
 
 

@@ -169,7 +169,7 @@ class Journal:
             if is_news:
                 self._told_at, self._is_told = now, True
         if is_news:
-            what = "the journal cannot be written: work is placed, nothing is bought, emptied or given back"
+            what = "the journal cannot be written: HTAS schedules pods, but launches, drains and deletes nothing"
             log.warning(what, error=self.problem)
 
     def _recovered(self) -> None:

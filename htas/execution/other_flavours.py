@@ -50,7 +50,7 @@ def told(before: NodeClaim, after: NodeClaim, catalogue: Catalogue) -> str:
     """What people are told of it, once."""
     price, currency = price_text(after.nanos_per_hour), catalogue.currency
     what = (
-        f"{before.flavour} was ordered, and the cloud started {after.flavour}"
+        f"HTAS launched {before.flavour}, and the cloud started {after.flavour}"
         if was_not_ordered(before, after)
         else f"its machine was resized from {before.flavour} to {after.flavour}"
     )

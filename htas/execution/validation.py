@@ -121,7 +121,7 @@ class Validator:
         for release in proposal.releases:
             node = self.nodes.get(release.node)
             if node is None or node.is_draining or not node.is_ready:
-                why = "the node is gone, not Ready or being emptied by somebody else"
+                why = "the node is gone, not Ready or drained by another party"
                 return Invalid(OutcomeReason.NODE_CLOSED, why)
             came = {pod.key for pod in self.held(node.name)} - {move.pod for move in proposal.moves}
             if came:
@@ -147,7 +147,7 @@ class Validator:
         for seat in proposal.seats:
             pod, node = self.present(seat.pod), self.nodes.get(seat.node)
             if pod is None or not is_pending(pod, pod.node):
-                return Invalid(OutcomeReason.NOTHING_GAINED, f"{seat.pod} is gone or waits no more")
+                return Invalid(OutcomeReason.NOTHING_GAINED, f"{seat.pod} is gone or no longer pending")
             if node is None or not node.takes_pods or node.is_draining:
                 return Invalid(OutcomeReason.NODE_CLOSED, f"node {seat.node} is gone or closed")
         return None

@@ -57,7 +57,7 @@ class Question(msgspec.Struct, frozen=True):
             if not pods:
                 return f"pod {self.subject} is gone"
             if pods[0].node is not None:
-                return f"pod {self.subject} waits no more"
+                return f"pod {self.subject} is no longer pending"
         return ""
 
     def left(self, snapshot: ClusterSnapshot) -> str:
@@ -169,7 +169,7 @@ def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
         return None
     pods = [slot.pod.key for slot in current.slots if slot.source is not None]
     pods += [victim.key for victim in current.victims]
-    asked = _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more work has room then")
+    asked = _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more pods fit then")
     return msgspec.structs.replace(asked, is_under_way=True)
 
 

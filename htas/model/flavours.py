@@ -148,7 +148,7 @@ def differences(catalogue: Catalogue, sizes: Iterable[MachineSize]) -> list[str]
     for flavour in catalogue.flavours:
         size = there.pop(flavour.name, None)
         if size is None:
-            told.append(f"flavour {flavour.name}: the cloud does not have it, so it is never bought")
+            told.append(f"flavour {flavour.name}: the cloud does not have it, so it is never launched")
         elif not size.is_of(flavour):
             told.append(f"flavour {flavour.name}: the cloud says {size.text}; the price file's size is wrong")
-    return told + [f"flavour {name}: has no price, so it is never bought" for name in sorted(there)]
+    return told + [f"flavour {name}: has no price, so it is never launched" for name in sorted(there)]

@@ -259,7 +259,7 @@ class RunLengths(msgspec.Struct, frozen=True):
 
 
 class FallbackMode(StrEnum):
-    """What is done for work that has no room where nothing can be bought."""
+    """What HTAS does for unschedulable pods where it cannot launch."""
 
     OPTIMIZE = "optimize"
     """The optimiser rearranges the cluster; single pods it found nothing for in time are preempted for."""
@@ -269,7 +269,7 @@ class FallbackMode(StrEnum):
 
 
 class Promises(StrEnum):
-    """What preemption does about disruption budgets and pods that asked not to be disrupted."""
+    """What preemption does about disruption budgets and pods that opted out of disruption."""
 
     KEEP = "keep"
     """Such pods are no victims."""

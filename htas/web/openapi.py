@@ -84,7 +84,7 @@ def _said(why: str) -> dict[str, Any]:
 
 _REFUSALS = {
     "400": _said("The request makes no sense; the text says what to write instead."),
-    "401": _said("No token, or one that nobody knows (WWW-Authenticate: Bearer)."),
+    "401": _said("No token, or an unknown one (WWW-Authenticate: Bearer)."),
     "403": _said("This user may not, or a page of elsewhere asks."),
     "404": _said("There is none of that name now."),
     "405": _said("Another method; Allow names those there are."),

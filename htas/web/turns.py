@@ -60,7 +60,7 @@ class Turns:
     def one(self) -> Iterator[None]:
         """Raises BusyError where others are at it, or were for too long."""
         if not self._places.acquire(blocking=False):
-            raise BusyError(f"{self._what} is under way for somebody else; ask again in a moment", 1.0)
+            raise BusyError(f"{self._what} is under way for another user; try again in a moment", 1.0)
         try:
             with self._share.taken(self._what, self._reserve_s):
                 yield

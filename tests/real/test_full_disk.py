@@ -55,7 +55,11 @@ def test_work_is_bound_while_the_disk_is_full_and_machines_are_bought_afterwards
         eventually(lambda: _bound(cluster, "later"), 60, "nor does what comes later wait")
         assert (_bound(cluster, "large"), len(cluster.nodes())) == ([], 1)
         assert (
-            len(daemon.said("the journal cannot be written: work is placed, nothing is bought, emptied or given back"))
+            len(
+                daemon.said(
+                    "the journal cannot be written: HTAS schedules pods, but launches, drains and deletes nothing"
+                )
+            )
             == 1
         )
         filler.unlink()

@@ -278,7 +278,7 @@ def test_a_machine_of_another_flavour_is_billed_and_seen_as_what_it_is() -> None
     assert node.flavour == "large", "its label named what was ordered"
     assert story.seen[-1].plan.cost.before_nanos == 880_000_000
     [told] = [message for message in story.messages if message.startswith("other-flavour")]
-    assert "small was ordered, and the cloud started large: billed at 0.88 USD/h (small: 0.11)" in told
+    assert "HTAS launched small, and the cloud started large: billed at 0.88 USD/h (small: 0.11)" in told
     story.play(6 * HOUR)
     assert_billed_as_invoiced(story)
     assert {each[0] for each in spans(story)} >= {"large"}

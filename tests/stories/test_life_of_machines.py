@@ -389,7 +389,7 @@ def test_a_taint_that_nobody_remembers_is_taken_away() -> None:
     story.world.cluster.set_draining(node, True)
     story.play(1200)
     assert not story.world.cluster.observe().nodes[0].is_unschedulable
-    assert any("nobody remembers" in line for line in story.messages)
+    assert any("without a journal entry" in line for line in story.messages)
 
 
 def test_a_lost_journal_loses_no_machine() -> None:

@@ -37,7 +37,7 @@ def test_work_that_waits_for_a_limit_is_told_once_an_hour_with_how_often_it_was_
     first, again = found
     assert again.at - first.at >= HOUR_S
     assert again.times > 10
-    assert "pods wait: a limit of the configuration is reached" in again.title
+    assert "pods are pending: a limit of the configuration is reached" in again.title
     assert "such as default/" in again.text
 
 
@@ -46,7 +46,7 @@ def test_a_purchase_that_fails_is_told_by_its_flavour() -> None:
     failed = [each for each in told(story, 300.0) if each.occasion is Occasion.PURCHASE_FAILED]
     assert failed
     assert {each.key for each in failed} <= {each.name for each in story.policy.catalogue.flavours}
-    assert all(each.title.startswith("A purchase failed: ") and "group batch" in each.title for each in failed)
+    assert all(each.title.startswith("A launch failed: ") and "group batch" in each.title for each in failed)
 
 
 def test_a_drain_that_was_undone_is_told_with_its_reason() -> None:

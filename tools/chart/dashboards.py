@@ -30,11 +30,11 @@ class Panel:
 
 
 MONEY = (
-    Panel("Price now", (("max(htas_cost_per_hour{})", ""),), "What all machines cost an hour.", "stat", "none", 5, 4),
+    Panel("Price now", (("max(htas_cost_per_hour{})", ""),), "Price per hour of all machines.", "stat", "none", 5, 4),
     Panel(
-        "Nodes", (('sum(htas_nodes{state="ready",group!="none"})', ""),), "Bought, and Ready.", "stat", "short", 5, 4
+        "Nodes", (('sum(htas_nodes{state="ready",group!="none"})', ""),), "Launched, and Ready.", "stat", "short", 5, 4
     ),
-    Panel("Waiting", (('sum(htas_pods{state="waiting"})', ""),), "Pods without a node.", "stat", "short", 5, 4),
+    Panel("Pending", (('sum(htas_pods{state="waiting"})', ""),), "Pods without a node.", "stat", "short", 5, 4),
     Panel(
         "Price an hour",
         (
@@ -54,7 +54,7 @@ MONEY = (
             ("increase(htas_cost_total{}[1d])", "in the last day"),
             ("increase(htas_cost_total{}[1h])", "in the last hour"),
         ),
-        "By bills; a new journal begins anew.",
+        "By bills; a new journal starts at 0.",
         "timeseries",
         "none",
         8,
@@ -64,14 +64,14 @@ MONEY = (
         "Nodes by group", (("sum by (group) (htas_nodes{})", "{{group}}"),), "none: not HTAS's.", wide=8, stacked=True
     ),
     Panel(
-        "Bought",
+        "Launched",
         (("sum by (flavour) (increase(htas_nodes_bought_total{}[1h]))", "{{flavour}}"),),
         "Machines in the last hour, by flavour.",
         wide=8,
         stacked=True,
     ),
     Panel(
-        "Given back",
+        "Deleted",
         (("sum by (reason) (increase(htas_nodes_released_total{}[1h]))", "{{reason}}"),),
         "Machines in the last hour, and why.",
         wide=8,
@@ -86,7 +86,7 @@ MONEY = (
                 "{{group}}",
             ),
         ),
-        "Asked for, of what nodes have.",
+        "Requests, as a share of allocatable.",
         unit="percentunit",
     ),
     Panel(
@@ -97,27 +97,27 @@ MONEY = (
                 "{{group}}",
             ),
         ),
-        "Asked for, of what nodes have.",
+        "Requests, as a share of allocatable.",
         unit="percentunit",
     ),
     Panel(
-        "Why nodes stay",
+        "Why nodes are kept",
         (("sum by (reason) (htas_kept_nodes{})", "{{reason}}"),),
-        "htas explain node says more.",
+        "See htas explain node.",
         stacked=True,
     ),
     Panel(
         "Pinned, an hour",
         (("sum by (namespace) (htas_pinned_price_per_hour{})", "{{namespace}}"),),
-        "What pods that may not be moved cost, by namespace.",
+        "Cost of pinned pods, by namespace.",
         unit="none",
         wide=12,
         stacked=True,
     ),
     Panel(
-        "Given back by cleaning, an hour",
+        "Deleted by scale-down, per hour",
         (("increase(htas_released_cost_per_hour_total{}[1d])", "price of machines, in a day"),),
-        "Hourly prices of machines that cleaning gave back.",
+        "Hourly prices of machines that scale-down deleted.",
         unit="none",
         wide=12,
     ),
@@ -133,15 +133,15 @@ OPERATIONS = (
         5,
         4,
     ),
+    Panel("Cloud away", (("max(htas_cloud_away{})", ""),), "1: nothing is launched or deleted.", "stat", "short", 5, 4),
+    Panel("Store away", (("max(htas_store_away{})", ""),), "1: records are queued on disk.", "stat", "short", 5, 4),
     Panel(
-        "Cloud away", (("max(htas_cloud_away{})", ""),), "1: nothing is bought or given back.", "stat", "short", 5, 4
+        "Store unwritable", (("max(htas_store_unwritable{})", ""),), "1: nothing is launched.", "stat", "short", 5, 4
     ),
-    Panel("Store away", (("max(htas_store_away{})", ""),), "1: what is written waits on disk.", "stat", "short", 5, 4),
-    Panel("Store unwritable", (("max(htas_store_unwritable{})", ""),), "1: nothing is bought.", "stat", "short", 5, 4),
     Panel(
-        "Work that waits, and why",
+        "Pending pods, and why",
         ((f"sum by (reason) (htas_unplaced_pods{{{WAITS}}})", "{{reason}}"),),
-        "Pods for which nothing can be bought; the runbook has the reasons.",
+        "Pods that HTAS cannot launch for; the runbook has the reasons.",
         stacked=True,
         wide=12,
     ),
@@ -151,7 +151,7 @@ OPERATIONS = (
             ("histogram_quantile(0.5, sum by (le) (rate(htas_pod_bind_wait_seconds_bucket{}[10m])))", "median"),
             ("histogram_quantile(0.95, sum by (le) (rate(htas_pod_bind_wait_seconds_bucket{}[10m])))", "95 %"),
         ),
-        "A purchase among it takes as long as a machine.",
+        "A launch included, it takes as long as a machine.",
         unit="s",
         wide=12,
     ),
@@ -177,7 +177,7 @@ OPERATIONS = (
             ("histogram_quantile(0.5, sum by (le) (rate(htas_node_startup_seconds_bucket{}[1h])))", "median"),
             ("histogram_quantile(0.95, sum by (le) (rate(htas_node_startup_seconds_bucket{}[1h])))", "95 %"),
         ),
-        "Of machines that were bought.",
+        "Of launched machines.",
         unit="s",
     ),
     Panel(
@@ -189,7 +189,7 @@ OPERATIONS = (
     Panel(
         "Under way",
         (("max(htas_drains{})", "drains"), ("max(htas_moves{})", "moves"), ("max(htas_rearranging_slots{})", "slots")),
-        "Nodes being emptied, pods moved.",
+        "Nodes being drained, pods moved.",
     ),
     Panel(
         "Moves that ended",
@@ -200,7 +200,7 @@ OPERATIONS = (
     Panel(
         "Flavours that back off",
         (("sum by (flavour, zone) (htas_backoffs{})", "{{flavour}} {{zone}}"),),
-        "Not asked for after a failure.",
+        "Not launched after a failure.",
         stacked=True,
     ),
     Panel(

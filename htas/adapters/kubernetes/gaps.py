@@ -123,7 +123,7 @@ def lost_nodes(view: ClusterView) -> Gap | None:
     )
 
 
-STUCK = "nobody can tell where these pods could run: each keeps its node"
+STUCK = "it is unknown where these pods could run: each keeps its node"
 
 
 def _of_claims(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) -> Iterator[Gap]:

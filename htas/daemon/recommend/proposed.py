@@ -38,5 +38,5 @@ def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
     for move in plan.migrate:
         yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"
     if plan.optimize:
-        pods = "1 pod waits" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods wait"
+        pods = "1 pod is pending" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods are pending"
         yield (Action.SEARCH, CLUSTER), f"{pods} and nothing can be bought"

@@ -14,14 +14,10 @@ LEAVING, WOULD_LEAVE = "Leaving", "WouldLeave"
 WAITS, APPROVED, REJECTED = "WaitsForWord", "Approved", "Rejected"
 _OF_ANSWERS = {ApprovalState.WAITING: WAITS, ApprovalState.APPROVED: APPROVED, ApprovalState.REJECTED: REJECTED}
 OF_PROPOSALS = {
-    WOULD_LEAVE: Meaning(
-        "It would be emptied and given back, were HTAS in charge; in this mode nothing of that is carried out."
-    ),
-    WAITS: Meaning("It is proposed to empty it, and that waits for your word.", "Your word, under To approve."),
-    APPROVED: Meaning(
-        "Somebody has said yes to emptying it: that begins with the next cycles, if it is proposed still."
-    ),
-    REJECTED: Meaning("Somebody has said no to emptying it, and that stands for a while.", "Time: it is asked again."),
+    WOULD_LEAVE: Meaning("HTAS would drain and delete it; in this mode it changes nothing."),
+    WAITS: Meaning("HTAS proposes to drain it, and waits for your approval.", "Your answer, under To approve."),
+    APPROVED: Meaning("Its drain is approved: it starts in the next cycles, if it is still proposed."),
+    REJECTED: Meaning("Its drain was rejected, for a while.", "Time: HTAS proposes it again."),
 }
 """What these words mean, and what would change it; the plan's own reasons have theirs in `documents/remedies.py`."""
 

@@ -89,7 +89,7 @@ def test_what_is_no_more_than_believed_is_told_beside_the_sums() -> None:
     ended = Bill("e", "any", "big", 100, NOW - 60, NOW, is_provisional=True)
     report = cost_report(msgspec.structs.replace(sure, bills=[*sure.bills, guess, ended]), CostBy.FLAVOUR)
     assert report.doubts == (
-        "1 bill of special: at the price of the flavour that was ordered, or 0 where that is not known;"
+        "1 bill of special: at the price of the launched flavour, or 0 where that is unknown;"
         " the price file lacks special",
         "the cloud's usage has not confirmed the end of 1 bill yet",
     )

@@ -93,7 +93,7 @@ def test_preemption_is_told_of_both() -> None:
         "is to be preempted for default/new",
     ]
     told = explain_pod("new", snapshot, decided, policy)
-    assert "waits: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
+    assert "pending: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
 
 
 def test_what_the_optimiser_is_asked_for_is_told() -> None:
@@ -101,7 +101,7 @@ def test_what_the_optimiser_is_asked_for_is_told() -> None:
     policy = make_policy(limits=Limits(max_nodes=0))
     snapshot = make_snapshot((make_node("n"),), pods)
     told = explain_pod("new", snapshot, plan(snapshot, policy, NOW), policy)
-    assert "a better placement of what runs is to be searched for, so that it finds room" in told
+    assert "HTAS is to search for a better placement of running pods, so that it fits" in told
 
 
 NEAR = {"htas.io/tier": "edge"}
@@ -167,31 +167,31 @@ def test_all_that_holds_a_node_is_told() -> None:
     node = owned_node("n", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}, is_ready=False)
     snapshot = make_snapshot([node], pods, claims=[ready_claim(node)])
     assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[2:] == [
-        "stays: ScaleDownDisabledAnnotation: annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true",
+        "kept: ScaleDownDisabledAnnotation: annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true",
         "also: NotReady: it is not Ready",
         "also: NotUnneededLongEnough: utilisation 5%, under-utilised for 0s of 5m00s",
-        "held by NotReplicated: default/bare has no controller",
-        "held by LocalStorageRequested: default/bare keeps data on its node (hostPath or emptyDir)",
-        "held by UnknownController: default/step is controlled by a Workflow, which HTAS does not know to start it again",
+        "blocked by NotReplicated: default/bare has no controller",
+        "blocked by LocalStorageRequested: default/bare keeps data on its node (hostPath or emptyDir)",
+        "blocked by UnknownController: default/step is controlled by a Workflow, which HTAS does not know to start it again",
     ]
 
 
 def test_what_would_hold_a_node_that_is_not_ours_is_told() -> None:
     snapshot = make_snapshot([make_node("n")], [running(make_pod("web"), "n")])
     assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[1:] == [
-        "stays: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
+        "kept: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
         "were it of group any, it would be",
-        'held by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
+        'blocked by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
     ]
 
 
 @pytest.mark.parametrize(
     ("pod", "told"),
     [
-        pytest.param(make_job("a", 2e4), ["may be moved (evict), if its node is emptied"], id="nothing"),
+        pytest.param(make_job("a", 2e4), ["may be moved (evict), if its node is drained"], id="nothing"),
         pytest.param(make_job("a"), ["may not be moved: RunLengthUnknown: default/a has run for 7200 s and would begin again; how long it runs is not known"], id="it has outrun what it stated"),
         pytest.param(make_pod("a"), ['may not be moved: ServiceNotOptedIn: default/a is a service without htas.io/migrate="true"'], id="its owner"),
-        pytest.param(make_job("a", owner=Owner("DaemonSet", "log")), ["belongs to its node: it ends with it (DaemonSet)"], id="it is its node's"),
+        pytest.param(make_job("a", owner=Owner("DaemonSet", "log")), ["belongs to its node and ends with it (DaemonSet)"], id="it is its node's"),
         pytest.param(make_job("a", 2e4, owner=None, namespace="kube-system"), ["may not be moved: NotReplicated: kube-system/a has no controller", "may not be moved: UnmovableKubeSystemPod: kube-system/a is in kube-system and no disruption budget covers it"], id="two rules"),
     ],
 )  # fmt: skip
@@ -201,7 +201,7 @@ def test_whether_a_running_pod_may_be_moved_is_told(pod: Pod, told: list[str]) -
     snapshot = make_snapshot([node], [running(pod, "n", since_s=7200.0), filler], claims=[ready_claim(node)])
     lines = explain_pod("a", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert lines[1] == "runs on n (medium, zone z1, for 2h)"
-    assert [line for line in lines[2:] if not line.startswith("its node stays: NotUnderutilized: ")] == told
+    assert [line for line in lines[2:] if not line.startswith("its node is kept: NotUnderutilized: ")] == told
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,12 @@ def test_the_flavours_that_refuse_a_gpu_pod_are_told_by_their_taint_and_not_the_
     policy = make_policy(flavours=GPU_FLAVOURS)
     snapshot = make_snapshot((), (make_pod("train", requests=amounts("100m", "128Mi", 1, **{GPU: 1})),))
     lines = explain_pod("train", snapshot, plan(snapshot, policy, NOW), policy)
-    waits = next(line for line in lines if line.startswith("waits: "))
+    waits = next(line for line in lines if line.startswith("pending: "))
     taint = "node(s) had untolerated taint(s)"
     assert f"no flavour on offer would hold it: g1 and 1 more, large enough, refuse it: {taint}" in waits
     assert lines[-2:] == [
-        f"refused by a new b8: Insufficient {GPU}",
-        f"refused by a new g1, g4: {taint} {{{GPU}=present:NoSchedule}}",
+        f"does not fit on a new b8: Insufficient {GPU}",
+        f"does not fit on a new g1, g4: {taint} {{{GPU}=present:NoSchedule}}",
     ]
 
 
@@ -258,8 +258,8 @@ def test_flavours_that_would_take_a_pod_are_told_where_a_limit_forbids_them() ->
     policy = make_policy(groups, GPU_FLAVOURS)
     snapshot = make_snapshot((), (make_pod("web"),))
     lines = explain_pod("web", snapshot, plan(snapshot, policy, NOW), policy)
-    assert "would be taken by a new b8" in lines
-    assert f"refused by a new g1, g4: node(s) had untolerated taint(s) {{{GPU}=present:NoSchedule}}" in lines
+    assert "would fit on a new b8" in lines
+    assert f"does not fit on a new g1, g4: node(s) had untolerated taint(s) {{{GPU}=present:NoSchedule}}" in lines
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["gated", "that runs"])
@@ -274,7 +274,7 @@ def test_an_annotation_that_would_keep_a_node_is_told_before_it_is_of_a_group() 
     node = make_node("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
     snapshot = make_snapshot([node], [])
     lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
-    assert lines[-1] == "held by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
+    assert lines[-1] == "blocked by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
 
 
 def test_what_a_node_costs_and_that_it_is_empty_is_told() -> None:
@@ -283,7 +283,7 @@ def test_what_a_node_costs_and_that_it_is_empty_is_told() -> None:
     made = plan(snapshot, POLICY, NOW)
     first, second, *_ = explain_node("n", snapshot, made, POLICY)
     assert first == "n: m1.large, group none, 1 pod, 0.2746 USD an hour"
-    assert second == "empty: nothing runs on it that would have to go elsewhere"
+    assert second == "empty: no pod on it would have to move"
     first, *_ = explain_node("odd", snapshot, made, POLICY)
     assert first == "odd: unknown flavour, group none, 0 pods, no known price"
 
@@ -318,7 +318,7 @@ def test_a_pod_that_names_its_node_is_told_to_be_pinned_to_it() -> None:
         plan(snapshot, POLICY, NOW),
         "PinnedToNode: default/osd is pinned to its node by hostname (nodeSelector)",
     )
-    assert f"held by {told}" in explain_node("n", snapshot, made, POLICY)
+    assert f"blocked by {told}" in explain_node("n", snapshot, made, POLICY)
     assert f"may not be moved: {told}" in explain_pod("osd", snapshot, made, POLICY)
 
 

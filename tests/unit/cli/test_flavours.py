@@ -36,9 +36,9 @@ def test_each_flavour_has_its_row_and_what_is_odd_about_it() -> None:
     rows = {row.name: row for row in rows_of(catalogue, SIZES)}
     assert list(rows) == ["small", "gone", "large"]
     assert rows["small"].notes == ()
-    assert rows["gone"].notes == ("the cloud does not have it: never bought",)
+    assert rows["gone"].notes == ("the cloud does not have it: never launched",)
     assert rows["gone"].dominated_by == "small"
-    assert rows["large"].notes == ("no price: never bought",)
+    assert rows["large"].notes == ("no price: never launched",)
 
 
 def test_a_first_price_file_loads_once_it_has_prices(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_cloud_is_asked_and_a_file_written_once(folder: Path) -> None:
         asked = ["flavours", "--cloud", "small", "--clouds-file", str(clouds), "--write", str(file)]
         first, second = run(app, asked), run(app, asked)
     assert first.exit_code == 0
-    assert "0 flavours with a price; 2 wait for their price" in first.output
+    assert "0 flavours with a price; 2 need a price" in first.output
     assert second.exit_code == 2
     assert "is there already; name another file" in second.output
 
@@ -138,7 +138,7 @@ def test_the_table_tells_of_devices_that_the_price_file_does_not_have() -> None:
         "v1": ("the cloud says nvidia.com/gpu: 1",),
         "g1.a100": (),
         "g1.card": (
-            "no price: never bought",
+            "no price: never launched",
             "the cloud says pci_passthrough:alias: card:1: which resource do its nodes report?",
         ),
     }

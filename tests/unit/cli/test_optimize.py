@@ -53,7 +53,7 @@ def test_what_is_gained_and_who_moves_is_told(config: Path, figure_1: Path) -> N
     result = htas_says("optimize", "--config", config, "--from", figure_1)
     assert result.exit_code == 0, result.stderr
     assert "ProvenOptimal: no placement is better" in result.stdout
-    assert "1 waiting pod placed by moving 1 and evicting 0" in result.stdout
+    assert "1 pending pod placed by moving 1 and evicting 0" in result.stdout
     assert "default/three" in result.stdout
     lines = result.stdout.splitlines()
     (head,) = (number for number, line in enumerate(lines) if line.startswith("priority"))
@@ -76,7 +76,7 @@ def test_what_is_gained_and_who_moves_is_told(config: Path, figure_1: Path) -> N
 def test_each_engine_finds_the_one_move(config: Path, figure_1: Path, engine: str) -> None:
     result = htas_says("optimize", "--config", config, "--from", figure_1, "--engine", engine)
     assert result.exit_code == 0, result.stderr
-    assert "1 waiting pod placed by moving 1 and evicting 0" in result.stdout
+    assert "1 pending pod placed by moving 1 and evicting 0" in result.stdout
 
 
 def in_a_dump(tmp_path: Path, *waiting: dict[str, Any], **running_fields: Any) -> Path:
@@ -105,21 +105,21 @@ ANTI_AFFINE = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnored
         pytest.param(
             {"meta": {"annotations": {}}},
             "htas",
-            'not free to move: 2 running, for more important work alone: a service opts in to moves by htas.io/migrate: "true"',
+            'not free to move: 2 running, only for pods of higher priority: a service opts in to moves by htas.io/migrate: "true"',
             {"stay": 0, "giveWay": 2, "foreign": 0},
             id="services that have not opted in",
         ),
         pytest.param(
             {"spec": ANTI_AFFINE},
             "htas",
-            "not free to move: 2 running, not at all: promises, budgets, constraints among pods, other schedulers",
+            "not free to move: 2 running, not at all: opt-outs, budgets, constraints among pods, other schedulers",
             {"stay": 2, "giveWay": 0, "foreign": 0},
             id="pods with constraints among pods, though these forbid nothing here",
         ),
         pytest.param(
             {},
             "default-scheduler",
-            "not free to move: 1 waiting, not at all: another scheduler's",
+            "not free to move: 1 pending, not at all: another scheduler's",
             {"stay": 0, "giveWay": 0, "foreign": 1},
             id="what waits is another scheduler's",
         ),
@@ -166,8 +166,8 @@ def test_with_all_considered_figure_1_is_one_move_whoever_its_pods_are(
     path = in_a_dump(tmp_path, waiting, **running_fields)
     arguments = ("optimize", "--config", config, "--from", path, "--engine", engine, "--consider", "all")
     said = " ".join(htas_says(*arguments).stdout.split())
-    assert "ProvenOptimal" in said and "1 waiting pod placed by moving 1 and evicting 0" in said
-    assert "as if every pod that a controller makes anew might move: a what-if" in said
+    assert "ProvenOptimal" in said and "1 pending pod placed by moving 1 and evicting 0" in said
+    assert "as if every pod that a controller recreates might move: a what-if" in said
     told = json.loads(htas_says(*arguments, "-o", "json").stdout)
     assert (told["considered"], told["untouched"]) == ("all", {"stay": 0, "giveWay": 0, "foreign": 0})
 

@@ -33,7 +33,7 @@ def test_three_empty_nodes_ask_nothing_of_anybody(prices: Path) -> None:
     assert (answer["packed"]["savesPerHour"], answer["servicesTakenToBeMovable"]) == ("0.45", 1)
     assert answer["servicesToAnnotate"] == []
     assert answer["presumes"] == [
-        "3 nodes that are empty are given back by hand: HTAS gives back only what it has bought (x, y, z)"
+        "3 nodes that are empty are deleted by hand: HTAS deletes only what it launched (x, y, z)"
     ]
     assert (answer["nodesEmptied"], answer["nodesEmptyToday"]) == ([], ["x", "y", "z"])
 
@@ -210,10 +210,10 @@ def test_half_a_dump_is_doubted_before_any_figure(prices: Path) -> None:
     """`-A` was forgotten: four nodes, most of their price saved, and nothing was said of it."""
     answer = table_of(prices, [*three_large_nodes(), machine("d", "large", "4", "8Gi")], 300)
     lines = answer.splitlines()
-    assert lines[1] == "Do not believe these figures: the dump has the pods of one namespace only (default)"
-    assert lines.index("Were this all there is:") < next(i for i, line in enumerate(lines) if "would save" in line)
+    assert lines[1] == "Do not trust these figures: the dump has the pods of one namespace only (default)"
+    assert lines.index("If the dump were complete:") < next(i for i, line in enumerate(lines) if "would save" in line)
     assert "Was -A forgotten?" in answer
-    assert "  Write it anew: kubectl get nodes,pods," in answer
+    assert "  Write it again: kubectl get nodes,pods," in answer
 
 
 def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
@@ -224,7 +224,7 @@ def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
 def test_flavours_that_nothing_is_bought_of_are_named_and_make_no_table(prices: Path) -> None:
     shown = table_of(prices, three_large_nodes(), 160)
     assert "Not in the mix: large\n" in shown
-    assert "What each flavour is worth" not in table_of(prices, empty("a", "b") + full()[:0] + [
+    assert "What each flavour saves" not in table_of(prices, empty("a", "b") + full()[:0] + [
         placed("log", "a", "100m", "128Mi", "DaemonSet/log")
     ], 160)  # fmt: skip
 
@@ -277,7 +277,7 @@ def test_disks_that_the_price_file_does_not_state_are_told(prices: Path) -> None
         else:
             item["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "1Gi"
     told = (
-        "3 pods ask for ephemeral-storage, and small has no `ephemeralStorage` in the price file, nor a node that shows"
+        "3 pods request ephemeral-storage, and small has no `ephemeralStorage` in the price file, nor a node that shows"
     )
     assert told in table_of(prices, objects, 300)
     assert answer_for(prices, objects)["flavoursWithoutEphemeralStorage"] == ["small"]
@@ -296,13 +296,13 @@ def of_a_pool(**selector: str) -> list[dict[str, Any]]:
     return objects
 
 
-LENT = "small, of which there is no node, registers with pool=db as all nodes of today do"
+LENT = "small, without nodes so far, registers with pool=db as all nodes of today do"
 
 
 def test_labels_that_only_todays_nodes_bear_are_a_proviso(prices: Path) -> None:
     """28 % were saved by machines that no database would have been let onto."""
     [told] = [each for each in answer_for(prices, of_a_pool(pool="db"))["presumes"] if "registers" in each]
-    assert told == f"{LENT}, since pods go by that: nodeGroups[].labels must give it"
+    assert told == f"{LENT}, because pods select by it: nodeGroups[].labels must add it"
 
 
 def test_labels_that_are_written_or_not_asked_for_are_no_proviso(prices: Path) -> None:
@@ -331,7 +331,7 @@ WHOLE = [*full("a"), named("ReplicaSet", "web", spec={"replicas": 1})]
         ),
         pytest.param(
             [*WHOLE, *volume("az-2"), claiming("data-az-2")],
-            "Do not believe these figures: volumes contradict the nodes of 1 pod: default/db runs on a",
+            "Do not trust these figures: volumes contradict the nodes of 1 pod: default/db runs on a",
             id="a volume contradicts the node of its pod",
         ),
     ],

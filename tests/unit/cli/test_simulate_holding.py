@@ -60,7 +60,7 @@ def test_a_pod_that_names_its_node_is_told_to_hold_it(prices: Path, tie: Change,
     assert held["message"] == f"default/osd is pinned to its node by hostname ({by})"
     [rule] = [each for each in answer["rules"] if each["rule"] == "PinnedToNode"]
     assert (rule["pods"], rule["nodes"], rule["liftedBuyingAnewSavesPerHour"]) == (1, 1, "0.10")
-    assert "1 node is held by pods pinned to it by hostname (default/osd)\n" in table_of(prices, objects, 160)
+    assert "1 node is kept by pods pinned to it by hostname (default/osd)\n" in table_of(prices, objects, 160)
 
 
 def test_a_pinned_pod_is_named_beside_the_other_rules_of_its_node(prices: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_pinned_pod_is_named_beside_the_other_rules_of_its_node(prices: Path) 
     objects = three_large_nodes(osd, placed("bare", "a", "100m", "128Mi", ""))
     shown = " ".join(table_of(prices, objects, 160).split())
     assert "default/bare has no controller; also PinnedToNode (default/osd)" in shown
-    assert "held by pods pinned to it by hostname (default/osd), beside other rules" in shown
+    assert "kept by pods pinned to it by hostname (default/osd), with other rules" in shown
 
 
 def test_a_pod_that_names_two_nodes_holds_neither_against_packing(prices: Path) -> None:
@@ -242,14 +242,14 @@ def test_an_executor_is_told_with_its_driver(prices: Path) -> None:
 def test_the_proviso_counts_the_nodes_that_are_given_back(prices: Path) -> None:
     """Of three nodes one is held, which has room for the work of all: the two others go, and nothing is bought."""
     answer = answer_for(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")))
-    told = "2 nodes are drained and given back by hand: HTAS gives back only what it has bought (a, b)"
+    told = "2 nodes are drained and deleted by hand: HTAS deletes only what it launched (a, b)"
     assert told in answer["presumes"]
     assert (answer["nodesEmptied"], answer["nodesEmptyToday"]) == (["a", "b"], [])
 
 
 def test_nodes_are_replaced_where_machines_are_bought(prices: Path) -> None:
     answer = answer_for(prices, three_large_nodes())
-    told = "3 nodes are replaced, in time, by machines that HTAS buys: it gives back no others (a, b, c)"
+    told = "3 nodes are replaced, in time, by machines that HTAS launches: it deletes no others (a, b, c)"
     assert told in answer["presumes"]
     assert answer["nodesEmptied"] == ["a", "b", "c"]
 
@@ -300,7 +300,7 @@ def test_nodes_without_a_price_are_told_with_their_size(prices: Path) -> None:
 
 def test_the_bound_stands_beside_nothing_held(prices: Path) -> None:
     shown = table_of(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")), 160)
-    [bound] = [line.split() for line in shown.splitlines() if line.startswith("nothing held, lower bound")]
+    [bound] = [line.split() for line in shown.splitlines() if line.startswith("no rules, lower bound")]
     assert bound[4] == "0.2325", "3.1 cores at 0.15 a 2 cores"
 
 

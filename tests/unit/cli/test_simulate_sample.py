@@ -61,7 +61,7 @@ def test_a_whole_dump_assumes_nothing_and_the_figures_stand_in_order(whole: dict
         "consolidation is switched on (cleaning.consolidation.enabled: true)",
         '8 pods of services that move are annotated htas.io/migrate: "true"'
         " (argo/workflow-controller-f50d54-9frtl, shop/cart-3379b6-kz6sg and 6 more)",
-        "5 nodes are drained and given back by hand: HTAS gives back only what it has bought"
+        "5 nodes are drained and deleted by hand: HTAS deletes only what it launched"
         " (worker-04, worker-08, worker-11, worker-12, worker-16)",
     ]
 
@@ -166,7 +166,7 @@ def test_nodes_alone_save_nothing_and_pods_alone_cost_nothing(tmp_path: Path) ->
     told = says("--from", written(tmp_path, {"Node"}))
     assert (told.exit_code, told.stdout) == (2, "")
     assert (
-        "has no pods, so nobody can tell which nodes are needed; 21 nodes with a price cost 6.1706 USD/h" in told.stderr
+        "has no pods, so it is unknown which nodes are needed; 21 nodes with a price cost 6.1706 USD/h" in told.stderr
     )
     assert "kubectl get pods,pdb,pv,pvc," in told.stderr
     told = says("--from", written(tmp_path, {"Pod"}))

@@ -448,7 +448,7 @@ GROUPS = [
     ),
     pytest.param(
         group("cleaning: {repair: {Ready: 10m}}"),
-        f"{GROUP}.cleaning.repair.Ready: 'Ready' needs no repair: nodes that are not Ready are given back after "
+        f"{GROUP}.cleaning.repair.Ready: 'Ready' needs no repair: nodes that are not Ready are deleted after "
         "timeouts.ready; remove it",
         id="a condition that is cared for otherwise",
     ),

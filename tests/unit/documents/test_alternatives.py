@@ -45,8 +45,8 @@ def test_the_cheapest_flavour_that_holds_every_pod_is_taken() -> None:
 @pytest.mark.parametrize(
     ("against", "why"),
     [
-        pytest.param("homogeneous", r"homogeneous: no single flavour holds every pod that ran: .* such as ns/.* asks for .*; name a fixed cluster", id="no flavour holds both"),
-        pytest.param("peak small", r"peak small: a small does not hold every pod that ran: ns/cores asks for 6 cores, 1 GiB; name a larger flavour", id="the one named does not"),
+        pytest.param("homogeneous", r"homogeneous: no single flavour holds every pod that ran: .* such as ns/.* requests .*; name a fixed cluster", id="no flavour holds both"),
+        pytest.param("peak small", r"peak small: a small does not hold every pod that ran: ns/cores requests 6 cores, 1 GiB; name a larger flavour", id="the one named does not"),
         pytest.param("homogeneous huge", r"there is no flavour 'huge'; the price file has small, large, wide", id="unknown"),
     ],
 )  # fmt: skip

@@ -39,7 +39,7 @@ def service(name: str, **fields: Any) -> Pod:
         ),
         pytest.param(
             [service("odd", disruption={"htas.io/migrate": "true"}, constraints=constrained(unsupported=("a claim",)))],
-            "nothing while it asks for a claim",
+            "nothing while it requests a claim",
             id="what no annotation would help",
         ),
     ],

@@ -178,7 +178,7 @@ def test_a_yes_to_fewer_pods_is_told_as_lapsed_and_known_so_after_a_restart() ->
             (ApprovalState.LAPSED, 1),
         ]
         each.gate(Plan(NOW), at(70, is_there=False), "USD")
-        assert [asked.lapsed for asked in each.asked()] == ["more pods would leave: it is asked about anew"]
+        assert [asked.lapsed for asked in each.asked()] == ["more pods would leave: it is proposed again"]
 
 
 @pytest.mark.parametrize(
@@ -404,6 +404,6 @@ def test_who_came_while_the_replacement_started_leaves_by_a_yes_of_its_own() -> 
     plan, snapshot = second_half(WAS_THERE, CAME)
     left, told = approvals.gate(plan, snapshot, "USD")
     assert (left.proposals, [outcome.action for outcome in told]) == ((), [Action.PROPOSE])
-    assert "waits for a word: drain old: 2 pods leave" in told[0].message
+    assert "pending approval: drain old: 2 pods leave" in told[0].message
     approvals.say((), "alice", is_approved=True, currency="USD")
     assert approvals.gate(plan, snapshot, "USD")[0].proposals == plan.proposals

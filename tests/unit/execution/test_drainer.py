@@ -111,7 +111,7 @@ def begun(story: Story, reason: ProposalReason, *moves: Move) -> Outcome:
     [
         pytest.param([], [owned_node("n2")], "NodeClosed", "the node is gone, not Ready", id="its node is gone"),
         pytest.param([JOB], [owned_node("n1", is_ready=False), owned_node("n2")], "NodeClosed", "the node is gone, not Ready", id="it is not Ready"),
-        pytest.param([JOB], [owned_node("n1", **TAINTED), owned_node("n2")], "NodeClosed", "emptied by somebody else", id="it is emptied already"),
+        pytest.param([JOB], [owned_node("n1", **TAINTED), owned_node("n2")], "NodeClosed", "drained by another party", id="it is emptied already"),
         pytest.param([JOB, OTHER], None, "PodCame", "default/other came to the node since", id="a pod came"),
         pytest.param([JOB], [owned_node("n1")], "NodeClosed", "the target n2 of default/job is gone or closed", id="the target is gone"),
         pytest.param([JOB], [owned_node("n1"), owned_node("n2", is_ready=False)], "NodeClosed", "the target n2", id="the target is not Ready"),
@@ -236,7 +236,7 @@ def test_a_taint_that_nobody_remembers_is_taken_off_our_nodes_alone() -> None:
     story.world.cluster.add_node(owned_node("n1", **TAINTED))
     story.world.cluster.add_node(make_node("theirs", **TAINTED))
     (told,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
-    assert (told.subject, told.action, told.message) == ("n1", "undo-drain", "a drain that nobody remembers")
+    assert (told.subject, told.action, told.message) == ("n1", "undo-drain", "a drain without a journal entry")
 
 
 def test_the_drain_of_a_claim_that_is_gone_is_forgotten() -> None:

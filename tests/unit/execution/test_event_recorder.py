@@ -180,7 +180,7 @@ def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
         taken, Plan(NOW), [*done(Action.MIGRATE, here.key, "to m"), *done(Action.MIGRATE, elsewhere.key, "to n")]
     )
     assert [(news.reason, news.message) for news in listening.news] == [
-        ("ScaleDown", "leaves its node, which is given back: migrate"),
+        ("ScaleDown", "leaves its node, which HTAS drains and deletes: migrate"),
         ("Migrating", "leaves its node to n"),
     ]
 

@@ -18,11 +18,11 @@ DONE, FAILED, DROPPED = OutcomeStatus.DONE, OutcomeStatus.FAILED, OutcomeStatus.
         pytest.param(
             TransientError("busy"),
             (FAILED, "tried again next cycle: busy"),
-            (FAILED, "planned anew next cycle: busy"),
+            (FAILED, "planned again next cycle: busy"),
             id="it may work later",
         ),
         pytest.param(
-            PermanentError("no"), (FAILED, "no"), (FAILED, "planned anew next cycle: no"), id="it will not work so"
+            PermanentError("no"), (FAILED, "no"), (FAILED, "planned again next cycle: no"), id="it will not work so"
         ),
         pytest.param(NotFoundError("gone"), (FAILED, "gone"), (DROPPED, "gone"), id="the object is gone"),
     ],

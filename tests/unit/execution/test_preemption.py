@@ -86,11 +86,11 @@ GONE, CLOSED = "NothingGained", "NodeClosed"
 @pytest.mark.parametrize(
     ("now", "reason", "words"),
     [
-        pytest.param(lambda: Preempting(pods=(VICTIM,)), GONE, "default/p is gone or waits no more", id="who it is for is gone"),
-        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, node="n"))), GONE, "default/p is gone or waits no more", id="it was bound"),
-        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, deleted_at=NOW))), GONE, "default/p is gone or waits no more", id="it ends"),
-        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, gates=("quota",)))), GONE, "default/p is gone or waits no more", id="it is gated"),
-        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, uid="again"))), GONE, "default/p is gone or waits no more", id="it is another by now"),
+        pytest.param(lambda: Preempting(pods=(VICTIM,)), GONE, "default/p is gone or no longer pending", id="who it is for is gone"),
+        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, node="n"))), GONE, "default/p is gone or no longer pending", id="it was bound"),
+        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, deleted_at=NOW))), GONE, "default/p is gone or no longer pending", id="it ends"),
+        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, gates=("quota",)))), GONE, "default/p is gone or no longer pending", id="it is gated"),
+        pytest.param(lambda: Preempting(pods=(VICTIM, changed(IMPORTANT, uid="again"))), GONE, "default/p is gone or no longer pending", id="it is another by now"),
         pytest.param(lambda: Preempting([make_node("m")], (IMPORTANT,)), CLOSED, "node n is gone or closed", id="its node is gone"),
         pytest.param(lambda: Preempting([make_node("n", is_ready=False)]), CLOSED, "node n is gone or closed", id="its node is not Ready"),
         pytest.param(lambda: Preempting([make_node("n", is_unschedulable=True)]), CLOSED, "node n is gone or closed", id="its node is cordoned"),

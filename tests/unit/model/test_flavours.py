@@ -54,7 +54,7 @@ def test_where_price_file_and_cloud_disagree() -> None:
     catalogue = Catalogue((PLAIN, make_flavour("gone", "1", "1Gi", "0.01"), make_flavour("odd", "4", "15Gi", "0.2")))
     sizes = [MachineSize("plain", 2000, 4 * GIB), MachineSize("odd", 4000, 16 * GIB), MachineSize("new", 1000, GIB)]
     assert differences(catalogue, sizes) == [
-        "flavour gone: the cloud does not have it, so it is never bought",
+        "flavour gone: the cloud does not have it, so it is never launched",
         "flavour odd: the cloud says 4 cores, 16 GiB; the price file's size is wrong",
-        "flavour new: has no price, so it is never bought",
+        "flavour new: has no price, so it is never launched",
     ]

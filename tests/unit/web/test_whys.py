@@ -104,4 +104,4 @@ def test_a_reason_is_told_once_though_the_plan_is_of_a_moment_ago() -> None:
     snapshot = make_snapshot([node], SNAPSHOT.cluster.pods, claims=(ready_claim(node),))
     kept = KeptNode("a", Kept.NOT_UNDERUTILIZED, "cpu 74% > 50%")
     lines = explain_node("a", snapshot, Plan(NOW, kept=(kept,)), POLICY)
-    assert [line for line in lines if "NotUnderutilized" in line] == ["stays: NotUnderutilized: cpu 74% > 50%"]
+    assert [line for line in lines if "NotUnderutilized" in line] == ["kept: NotUnderutilized: cpu 74% > 50%"]

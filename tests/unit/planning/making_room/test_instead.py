@@ -361,13 +361,13 @@ def test_it_is_told_to_who_waits_who_moves_and_who_reads_the_plan() -> None:
     instead = (
         f"moves default/{name} from {source} to {target} to make room instead of buying small: saves 0.10 USD an hour"
     )
-    assert f"has room kept on {source}: {instead}" in explain_pod("three", snapshot, made, policy())
+    assert f"has a reservation on {source}: {instead}" in explain_pod("three", snapshot, made, policy())
     told = explain_pod(name, snapshot, made, policy())
     assert f"is to move to {target} by checkpoint: HTAS {instead}" in told
     console = Console(record=True, width=200)
     console.print(plan_view(made))
     shown = console.export_text()
-    assert "Move, instead of buying more" in shown
+    assert "Move, instead of a launch" in shown
     assert instead in shown
 
 
