@@ -24,6 +24,22 @@ class PlanForm(StrEnum):
     RECORD = "record"
 
 
+class NodeSort(StrEnum):
+    """What a list of nodes is sorted by. RANK: by group, the fullest node first."""
+
+    RANK = "rank"
+    NAME = "name"
+    GROUP = "group"
+    FLAVOUR = "flavour"
+    ZONE = "zone"
+    CPU = "cpu"
+    MEMORY = "memory"
+    PODS = "pods"
+    AGE = "age"
+    PRICE = "price"
+    WHY = "why"
+
+
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No query."""
 
@@ -36,6 +52,8 @@ class OfNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: Text = ""
     why: Text = ""
     text: Text = ""
+    sort: NodeSort = NodeSort.RANK
+    reverse: bool = False
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 60
     offset: Offset = 0
 
