@@ -42,7 +42,7 @@ def bars(found: Books, points: Sequence[Point]) -> Bars:
     """Bars that begin at whole hours, days or the like. The first has only what is within the window, and the last also
     the seconds that are billed already and are still to come: a minute is billed as a whole.
     """
-    since, until = found.window.since, found.now
+    since, until = found.window.since, min(found.window.until, found.now)
     edges = _edges(since, until)
     known = _known(points, since, until)
     spent, least = _swept(found, known, edges)
@@ -73,7 +73,7 @@ def _known(points: Sequence[Point], since: float, until: float) -> list[tuple[in
 def _swept(found: Books, known: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """Price × seconds in each bucket, exactly: spent, and the least possible, at no instant more than was spent."""
     width, last = edges[1] - edges[0], len(edges) - 2
-    changes, bounds, end = _changes(found), dict(known), math.ceil(found.now)
+    changes, bounds, end = _changes(found), dict(known), math.ceil(min(found.window.until, found.now))
     spent, least = [0] * (last + 1), [0] * (last + 1)
     price, bound = 0, 0
     for at, following in pairwise(sorted({*changes, *bounds, *edges, end})):
