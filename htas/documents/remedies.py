@@ -20,12 +20,12 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 OTHERS: Mapping[str, Meaning] = {
-    "Coming": Meaning("It was bought and is not Ready yet."),
+    "Coming": Meaning("Its machine was launched and the node is not Ready yet."),
     "Leaving": Meaning(
-        "It is being emptied and given back.",
-        "To keep it: kubectl annotate node NODE htas.io/do-not-disrupt=true; what is under way is undone.",
+        "HTAS drains it and then deletes its machine.",
+        "To keep it: kubectl annotate node NODE htas.io/do-not-disrupt=true; HTAS then undoes the drain.",
     ),
-    "Unjudged": Meaning("No cleaning cycle has judged it yet.", "Time, at most cycles.cleaning."),
+    "Unjudged": Meaning("No consolidation cycle has evaluated it yet.", "Time, at most cycles.cleaning."),
 }
 
 _REASONS: tuple[type[Reason], ...] = (Kept, Unplaced, ProposalReason)

@@ -15,13 +15,13 @@ WAITS, APPROVED, REJECTED = "WaitsForWord", "Approved", "Rejected"
 _OF_ANSWERS = {ApprovalState.WAITING: WAITS, ApprovalState.APPROVED: APPROVED, ApprovalState.REJECTED: REJECTED}
 OF_PROPOSALS = {
     WOULD_LEAVE: Meaning(
-        "It would be emptied and given back, were HTAS in charge; in this mode nothing of that is carried out."
+        "HTAS would drain and delete it. In this mode it changes nothing."
     ),
-    WAITS: Meaning("It is proposed to empty it, and that waits for your word.", "Your word, under To approve."),
+    WAITS: Meaning("HTAS proposes to drain it and waits for approval.", "A decision under To approve."),
     APPROVED: Meaning(
-        "Somebody has said yes to emptying it: that begins with the next cycles, if it is proposed still."
+        "Its drain is approved and begins in the next cycles, if HTAS still proposes it."
     ),
-    REJECTED: Meaning("Somebody has said no to emptying it, and that stands for a while.", "Time: it is asked again."),
+    REJECTED: Meaning("Its drain was rejected.", "Time: HTAS proposes it again later."),
 }
 """What these words mean, and what would change it; the plan's own reasons have theirs in `documents/remedies.py`."""
 

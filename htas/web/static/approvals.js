@@ -110,7 +110,7 @@ export function approvals(changed) {
       figure("To approve", number(waiting.length), past.length ? (past.length === waiting.length ? "not in the current plan" : `${number(past.length)} of them not in the current plan`) : "each is approved or rejected as a whole", "lead"),
       figure("Would save", [price(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "cost by group")]),
       figure("Pods to move", number(pods.size), ["migrated or evicted, as their group allows · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "their nodes")]),
-      figure("Next", length(next - now), `then ${silence(found)} without a decision`),
+      figure("Next", length(next - now), `until a proposal is ${silence(found)} without a decision`),
     );
   }
 
