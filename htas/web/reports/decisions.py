@@ -39,7 +39,8 @@ class DecisionItem(msgspec.Struct, frozen=True):
 
 
 class DecisionPage(msgspec.Struct, frozen=True):
-    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all within the time asked for.
+    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all of
+    that time.
 
     `is_advice`: nothing of it was carried out, it is the course with HTAS. Then `saved` and `saving_per_hour` are
     beside what really ran, as `/recommendation` has them; else of nodes that were emptied.

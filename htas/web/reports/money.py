@@ -73,9 +73,7 @@ class Against(msgspec.Struct, frozen=True):
     """What the figure assumes, a sentence or two a line."""
 
 
-def books(
-    seat: Seat, picture: Picture, hours: float, since: float | None = None, until: float | None = None
-) -> Books:
+def books(seat: Seat, picture: Picture, hours: float, since: float | None = None, until: float | None = None) -> Books:
     """The store's books of the last hours, with all that is billed by now, as `htas cost` has it; or of a range.
 
     Raises GivenError for a range that is empty.

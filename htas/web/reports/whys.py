@@ -14,13 +14,9 @@ LEAVING, WOULD_LEAVE = "Leaving", "WouldLeave"
 WAITS, APPROVED, REJECTED = "WaitsForWord", "Approved", "Rejected"
 _OF_ANSWERS = {ApprovalState.WAITING: WAITS, ApprovalState.APPROVED: APPROVED, ApprovalState.REJECTED: REJECTED}
 OF_PROPOSALS = {
-    WOULD_LEAVE: Meaning(
-        "HTAS would drain and delete it. In this mode it changes nothing."
-    ),
+    WOULD_LEAVE: Meaning("HTAS would drain and delete it. In this mode it changes nothing."),
     WAITS: Meaning("HTAS proposes to drain it and waits for approval.", "A decision under To approve."),
-    APPROVED: Meaning(
-        "Its drain is approved and begins in the next cycles, if HTAS still proposes it."
-    ),
+    APPROVED: Meaning("Its drain is approved and begins in the next cycles, if HTAS still proposes it."),
     REJECTED: Meaning("Its drain was rejected.", "Time: HTAS proposes it again later."),
 }
 """What these words mean, and what would change it; the plan's own reasons have theirs in `documents/remedies.py`."""
