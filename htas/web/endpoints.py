@@ -194,7 +194,7 @@ def _approvals(seat: Seat, picture: Picture, _: ApiRequest) -> ApprovalsReport:
 def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport:
     word, approval, currency = asked.body, picture.policy.approval, picture.policy.catalogue.currency
     if approval is None or seat.approvals is None:
-        raise GivenError("nothing waits for a word here: this daemon runs in another mode than approve")
+        raise GivenError("no proposals wait here: this daemon does not run in mode approve")
     if bool(word.ids) == word.all:
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
@@ -211,7 +211,7 @@ def _simulate(_: Seat, picture: Picture, asked: ApiRequest) -> Simulated:
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/cluster",
-        "The cluster now: groups, nodes in columns, machines on their way, pods waiting, moves under way",
+        "The cluster now: groups, nodes in columns, machines that start, pending pods, moves under way",
         lambda seat, picture, _: cluster_report(seat, picture),
         ClusterReport,
     ),
@@ -219,25 +219,25 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/nodes", "Nodes with their pods and why they are kept, a page at a time", _nodes, NodePage, queries.OfNodes),
     Endpoint(
         "/nodes/{name}",
-        "A node, everything that holds it, and what it has cost",
+        "A node, everything that keeps it, and what it has cost",
         _node,
         NodeDetail,
     ),
-    Endpoint("/pods", "Pods, a page at a time; waiting=true: those without a node", _pods, PodPage, queries.OfPods),
-    Endpoint("/pods/{namespace}/{name}", "A pod, and of one that waits the flavours that refused it", _pod, PodDetail),
+    Endpoint("/pods", "Pods, a page at a time; waiting=true: pending ones", _pods, PodPage, queries.OfPods),
+    Endpoint("/pods/{namespace}/{name}", "A pod; for a pending one, the flavours that do not fit", _pod, PodDetail),
     Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
-    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explained(explain_pod), Explained, queries.OfExplain),
+    Endpoint("/explain/pod", "Why a pod is where it is, or is pending", _explained(explain_pod), Explained, queries.OfExplain),
     Endpoint("/explain/node", "Why a node stays or goes", _explained(explain_node), Explained, queries.OfExplain),
     Endpoint("/history", "What was done and why, the newest entries (limit) of the newest cycles on record (cycles)", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
     Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfCycles, turns=Work.READING, is_kept=False),
     Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
     Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
-    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", lambda seat, picture, asked: money_report(seat, picture, **msgspec.structs.asdict(asked.query)), MoneyReport, queries.OfMoney, turns=Work.SHOWING),
-    Endpoint("/against", "The same work in another way, over a window", lambda seat, picture, asked: against(seat, picture, **msgspec.structs.asdict(asked.query)), Against, queries.OfAgainst, turns=Work.SHOWING),
-    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
-    Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
-    Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
-    Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
+    Endpoint("/money", "Spend in a window, the period before, by key; idle capacity, lower bound, the month", lambda seat, picture, asked: money_report(seat, picture, **msgspec.structs.asdict(asked.query)), MoneyReport, queries.OfMoney, turns=Work.SHOWING),
+    Endpoint("/against", "The cost of the same work in another way, in a window", lambda seat, picture, asked: against(seat, picture, **msgspec.structs.asdict(asked.query)), Against, queries.OfAgainst, turns=Work.SHOWING),
+    Endpoint("/decisions", "Launches, drains, deletions and moves, and what they saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
+    Endpoint("/recommendation", "Of mode recommend: what HTAS would do, and what it would have saved", _recommendation, RecommendationReport),
+    Endpoint("/approvals", "Proposals that wait for approval, and recent decisions on them", _approvals, ApprovalsReport, is_kept=False),
+    Endpoint("/approvals", "Approve or reject proposals", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", lambda _, picture, __: levers(picture.snapshot.cluster, picture.policy, picture.as_it_is), Levers, turns=Work.SHOWING),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),
 )
