@@ -25,8 +25,21 @@ from htas.experiments.baselines.default_kubernetes import flavour_of
 from htas.experiments.workloads.day import day
 from htas.model.modes import Approval, Charge
 from htas.ports import StorePort
+from htas.sandbox.workload import Arrival, ControllerKind, Workload
 from htas.sandbox.world import World
 from htas.web.seat import RECOMMEND, Seat
+
+
+def with_deployments(work: Workload) -> Workload:
+    """The same work, with the ReplicaSets named after Deployments, as in a real cluster."""
+    return msgspec.structs.replace(work, arrivals=tuple(map(_of_deployment, work.arrivals)))
+
+
+def _of_deployment(arrival: Arrival) -> Arrival:
+    if arrival.controller is not ControllerKind.REPLICA_SET:
+        return arrival
+    task = msgspec.structs.replace(arrival.task, template=f"Deployment/{arrival.task.name}")
+    return msgspec.structs.replace(arrival, task=task)
 
 
 class PlayedDay(ABC):
@@ -77,7 +90,7 @@ class Played(PlayedDay):
         loaded = load_configuration(config_file("htas.yaml"))
         policy = msgspec.structs.replace(loaded.policy, approval=approval)
         world = world_of(loaded, seed)
-        world.load(day(seed))
+        world.load(with_deployments(day(seed)))
         super().__init__(world, hours, speed)
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self._store, world.announcer)
         self._daemon = Daemon(ports, policy)
@@ -106,7 +119,7 @@ class PlayedBeside(PlayedDay):
 
     def __init__(self, seed: int, hours: float, speed: float) -> None:
         policy = load_configuration(config_file("htas.yaml")).policy
-        work, world = day(seed), World(seed=seed)
+        work, world = with_deployments(day(seed)), World(seed=seed)
         super().__init__(world, hours, speed)
         flavour = policy.catalogue.named(flavour_of(policy.catalogue))
         assert flavour is not None

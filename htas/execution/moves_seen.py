@@ -117,7 +117,9 @@ class MovesSeen:
         self._rolled_back[move.pod] = move
         if move.reason not in NOBODYS_FAULT:
             self.retries.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
-        return Outcome(Action.MOVED, move.pod, OutcomeStatus.FAILED, summary(move), target=move.target, move=move)
+        # A pod that ended, or was deleted, during its move leaves nothing to move: nothing failed.
+        status = OutcomeStatus.DROPPED if move.reason == Failure.SOURCE_ENDED else OutcomeStatus.FAILED
+        return Outcome(Action.MOVED, move.pod, status, summary(move), target=move.target, move=move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
         """Why a pod's move, begun at or after an instant, was taken back; None: none was."""

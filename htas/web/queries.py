@@ -24,6 +24,22 @@ class PlanForm(StrEnum):
     RECORD = "record"
 
 
+class NodeSort(StrEnum):
+    """What a list of nodes is sorted by. RANK: by group, the fullest node first."""
+
+    RANK = "rank"
+    NAME = "name"
+    GROUP = "group"
+    FLAVOUR = "flavour"
+    ZONE = "zone"
+    CPU = "cpu"
+    MEMORY = "memory"
+    PODS = "pods"
+    AGE = "age"
+    PRICE = "price"
+    WHY = "why"
+
+
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No query."""
 
@@ -36,6 +52,8 @@ class OfNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: Text = ""
     why: Text = ""
     text: Text = ""
+    sort: NodeSort = NodeSort.RANK
+    reverse: bool = False
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 60
     offset: Offset = 0
 
@@ -77,27 +95,41 @@ class OfCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OfMoney(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last hours, or a range: from `since` until `until` (absent: now)."""
+
     hours: Hours = 24.0
+    since: Instant | None = None
+    until: Instant | None = None
 
     def __post_init__(self) -> None:
-        _whole_hours(self)
+        _rounded(self)
 
 
 class OfAgainst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     way: Text
     hours: Hours = 24.0
+    since: Instant | None = None
+    until: Instant | None = None
 
     def __post_init__(self) -> None:
-        _whole_hours(self)
+        _rounded(self)
 
 
 class OfDecisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Text = ""
     text: Text = ""
+    since: Instant = 0.0
+    until: Instant | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
     before: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-def _whole_hours(asked: OfMoney | OfAgainst) -> None:
-    """A document is kept for each window: of any fraction of an hour 40 askers had one made anew each time."""
+def _rounded(asked: OfMoney | OfAgainst) -> None:
+    """Whole hours, and instants to the minute. A document is kept for each window: of any fraction of an hour 40 askers
+    had one made anew each time.
+    """
     msgspec.structs.force_setattr(asked, "hours", float(round(asked.hours)))
+    for name in ("since", "until"):
+        instant = getattr(asked, name)
+        if instant is not None:
+            msgspec.structs.force_setattr(asked, name, instant // 60 * 60.0)

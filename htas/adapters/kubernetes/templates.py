@@ -14,6 +14,8 @@ _RANDOM = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """What the API server puts behind a generateName (apimachinery, util/rand: no vowels, so that no words arise)."""
 LASTING = frozenset({"StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Node"})
 """Owners that stay, of whatever group: others (a Workflow, a PyTorchJob) come again under other names, as Jobs do."""
+REVISIONS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+"""Labels by which a pod of a ReplicaSet has its revision, and the kind of the ReplicaSet's owner (Rollout: Argo)."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -22,9 +24,10 @@ def template_of(meta: wire.Metadata, owner: Owner | None) -> str:
     if owner is None:
         return f"Pod/{_common(meta.name)}"
     if owner.kind == "ReplicaSet":
-        revision = (meta.labels or {}).get("pod-template-hash")
-        if revision and owner.name.endswith(f"-{revision}"):
-            return f"Deployment/{owner.name.removesuffix(f'-{revision}')}"
+        for label, kind in REVISIONS.items():
+            revision = (meta.labels or {}).get(label)
+            if revision and owner.name.endswith(f"-{revision}"):
+                return f"{kind}/{owner.name.removesuffix(f'-{revision}')}"
     if owner.kind == "Job":
         if _OF_CRON_JOB.search(owner.name):
             return f"CronJob/{_OF_CRON_JOB.sub('', owner.name)}"

@@ -30,7 +30,8 @@ def bars(found: Books) -> Sequence[Bucket]:
     """Bars that begin at whole hours, days or the like. The first has only what is within the window, and the last also
     the seconds that are billed already and are still to come: a minute is billed as a whole.
     """
-    edges = _edges(found.window.since, found.now)
+    since, until = found.window.since, min(found.window.until, found.now)
+    edges = _edges(since, until)
     spent = _rounded(_swept(found, edges))
     return [Bucket(start, end, spent[i]) for i, (start, end) in enumerate(pairwise(edges))]
 

@@ -39,7 +39,8 @@ class DecisionItem(msgspec.Struct, frozen=True):
 
 
 class DecisionPage(msgspec.Struct, frozen=True):
-    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all.
+    """Newest first. `before` is what to ask for next; None: there is nothing older in memory. `counts` are of all of
+    that time.
 
     `is_advice`: nothing of it was carried out, it is the course with HTAS. Then `saved` and `saving_per_hour` are
     beside what really ran, as `/recommendation` has them; else of nodes that were emptied.
@@ -69,20 +70,29 @@ def remember(seat: Seat) -> None:
 
 
 def decision_page(
-    seat: Seat, picture: Picture, *, kind: str = "", text: str = "", limit: int = 100, before: int | None = None
+    seat: Seat,
+    picture: Picture,
+    *,
+    kind: str = "",
+    text: str = "",
+    since: float = 0.0,
+    until: float | None = None,
+    limit: int = 100,
+    before: int | None = None,
 ) -> DecisionPage:
-    """Decisions of a kind, with a text in their subject or reason, older than the one numbered `before`."""
+    """Decisions of a time and a kind, with a text in their subject or reason, older than the one numbered `before`."""
     remember(seat)
     decisions = seat.chronicle.decisions()
     now = seat.present()
     saved = _saved(decisions, now if now is not None else picture.at)
     whole, hourly = _in_all(picture, decisions, saved)
     counts: dict[str, int] = defaultdict(int)
-    for each in decisions:
+    within = [(i, each) for i, each in enumerate(decisions) if since <= each.at and (until is None or each.at < until)]
+    for _, each in within:
         counts[each.kind] += 1
     numbered = [
         (i, each)
-        for i, each in enumerate(decisions)
+        for i, each in within
         if (not kind or each.kind == kind) and (not text or text in each.subject or text in each.why)
     ]
     older = [pair for pair in numbered if before is None or pair[0] < before]

@@ -31,8 +31,9 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class MoneyReport(msgspec.Struct, frozen=True):
-    """Money of a window: what is billed by now. The forecast is what the month has cost so far, and the rest of it at
-    the mean of the last day (or of as long as there are bills).
+    """Money of a window: what is billed by now. `before` was spent in the time of the same length before it (empty: the
+    bills do not go back so far). The forecast is what the month has cost so far, and the rest of it at the mean of the
+    last day (or of as long as there are bills).
     """
 
     version: int
@@ -51,6 +52,7 @@ class MoneyReport(msgspec.Struct, frozen=True):
     mean_per_hour: str
     month_budget: str = ""
     """`monthlyBudget` of the configuration; empty: none is stated."""
+    before: str = ""
 
 
 class Against(msgspec.Struct, frozen=True):
@@ -67,16 +69,35 @@ class Against(msgspec.Struct, frozen=True):
     """What the figure assumes, a sentence or two a line."""
 
 
-def books(seat: Seat, picture: Picture, hours: float) -> Books:
-    """The store's books of the last hours, with all that is billed by now, as `htas cost` has it."""
-    now = seat.present()
-    until = now if now is not None else picture.at
-    return books_of(seat.store(), picture.policy, Window(until - hours * HOUR_S), until)
+def books(seat: Seat, picture: Picture, hours: float, since: float | None = None, until: float | None = None) -> Books:
+    """The store's books of the last hours, with all that is billed by now, as `htas cost` has it; or of a range.
+
+    Raises GivenError for a range that is empty.
+    """
+    present = seat.present()
+    now = present if present is not None else picture.at
+    end = min(until, now) if until is not None else now
+    begin = since if since is not None else end - hours * HOUR_S
+    if begin >= end:
+        raise GivenError(f"since={begin:.0f} must be before until={end:.0f}, and before now")
+    window = Window(begin, end) if end < now else Window(begin)
+    return books_of(seat.store(), picture.policy, window, now)
 
 
-def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
+def _before(seat: Seat, picture: Picture, found: Books) -> str:
+    """What was spent in the time of the same length before the window; empty: the bills begin later."""
+    since, end = found.window.since, min(found.window.until, found.now)
+    window = Window(since - (end - since), since)
+    earlier = books_of(seat.store(), picture.policy, window, found.now)
+    begun = min((bill.started_at for bill in earlier.bills), default=since)
+    return str(bill_amount(earlier.total)) if begun <= window.since else ""
+
+
+def money_report(
+    seat: Seat, picture: Picture, hours: float, since: float | None = None, until: float | None = None
+) -> MoneyReport:
     """Raises TransientError where there is no past."""
-    found = books(seat, picture, hours)
+    found = books(seat, picture, hours, since, until)
     window, whole = found.window, found.total
     splits = {by: found.sums(by) for by in (CostBy.NAMESPACE, CostBy.OWNER, CostBy.GROUP, CostBy.FLAVOUR)}
     idle = splits[CostBy.NAMESPACE].get(IDLE, 0)
@@ -86,7 +107,7 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
         version=picture.version,
         currency=found.catalogue.currency,
         since=window.since,
-        until=found.now,
+        until=min(window.until, found.now),
         spent=str(bill_amount(whole)),
         idle=str(bill_amount(idle)),
         idle_share=round(idle / whole, 4) if whole else 0.0,
@@ -98,12 +119,15 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
         month_forecast=str(bill_amount(month.forecast)),
         mean_per_hour=price_text(round(month.mean)),
         month_budget=str(bill_amount(budget * 3600)) if budget is not None else "",
+        before=_before(seat, picture, found),
     )
 
 
-def against(seat: Seat, picture: Picture, way: str, hours: float) -> Against:
+def against(
+    seat: Seat, picture: Picture, way: str, hours: float, since: float | None = None, until: float | None = None
+) -> Against:
     """Raises TransientError where there is no past."""
-    found = books(seat, picture, hours)
+    found = books(seat, picture, hours, since, until)
     whole = found.total
     try:
         other = alternative(found, way)

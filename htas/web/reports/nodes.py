@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.model.resources import share_millionths
 from htas.ports import GivenError, NotFoundError
+from htas.web.queries import NodeSort
 from htas.web.reports.cluster import Judged, judged
 from htas.web.reports.whys import OF_PROPOSALS
 from htas.web.seat import Picture
@@ -95,17 +97,45 @@ class PodDetail(msgspec.Struct, frozen=True):
     refusals: Sequence[FlavourRefusal]
 
 
+ORDER: Mapping[NodeSort, Callable[[Judged], Any]] = {
+    NodeSort.NAME: lambda each: each.node.name,
+    NodeSort.GROUP: lambda each: (not each.figures.group, each.figures.group),
+    NodeSort.FLAVOUR: lambda each: each.figures.flavour,
+    NodeSort.ZONE: lambda each: each.node.zone or "",
+    NodeSort.CPU: lambda each: each.figures.cpu,
+    NodeSort.MEMORY: lambda each: each.figures.memory,
+    NodeSort.PODS: lambda each: len(each.pods),
+    NodeSort.AGE: lambda each: -each.node.created_at,
+    NodeSort.PRICE: lambda each: each.figures.nanos,
+    NodeSort.WHY: lambda each: each.why,
+}
+"""The smallest first; of equals by name."""
+
+
 def node_page(
-    picture: Picture, *, group: str = "", why: str = "", text: str = "", limit: int = 60, offset: int = 0
+    picture: Picture,
+    *,
+    group: str = "",
+    why: str = "",
+    text: str = "",
+    sort: NodeSort = NodeSort.RANK,
+    reverse: bool = False,
+    limit: int = 60,
+    offset: int = 0,
 ) -> NodePage:
-    """The nodes of a group, kept for a reason, with a text in their name or flavour."""
+    """The nodes of a group, kept for a reason, with a text in their name, flavour or zone."""
     found = [
         each
         for each in judged(picture)
         if (not group or each.group == group)
         and (not why or each.why == why)
-        and (not text or text in each.node.name or text in each.figures.flavour)
+        and (not text or text in each.node.name or text in each.figures.flavour or text in (each.node.zone or ""))
     ]
+    if sort in ORDER:
+        found.sort(key=lambda each: each.node.name)
+        found.sort(key=ORDER[sort], reverse=reverse)
+    elif reverse:
+        found.reverse()
     items = [_item(each, picture) for each in found[offset : offset + limit]]
     return NodePage(picture.version, len(found), _next(len(found), offset, limit), items)
 

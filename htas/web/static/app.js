@@ -6,11 +6,12 @@ import { decisions } from "./decisions.js";
 import { closeDetail, openDetail } from "./detail.js";
 import { h, show } from "./dom.js";
 import { moneyPage } from "./money.js";
+import "./keys.js";
 import { now } from "./now.js";
 import { recommended } from "./recommended.js";
 import { whatIf } from "./whatif.js";
-import { fresh, lost } from "./stale.js";
-import { day, seconds } from "./words.js";
+import { forget, fresh, lost } from "./stale.js";
+import { day, seconds, zone } from "./words.js";
 
 const PAGES = {
   now: { title: "Now", make: now },
@@ -22,7 +23,7 @@ const PAGES = {
 };
 /** A page that has to wait is drawn again after so long at most. */
 const LONGEST_AGAIN_S = 60;
-const MODES = { live: "", recommend: "recommends only", demo: "demo, on virtual time", dump: "from a dump" };
+const MODES = { live: "", recommend: "recommend mode", demo: "demo, virtual time", dump: "from a dump" };
 const main = document.getElementById("main");
 const pulse = document.getElementById("pulse");
 let page = null;
@@ -91,7 +92,7 @@ async function refresh() {
     document.getElementById("leave").hidden = cluster.is_entered_once; // a link that works once lets nobody back in
     banner(cluster);
     unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
-    pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
+    pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} ${zone(cluster.at)}`;
     await drawn(shown, cluster);
   } catch (error) {
     fail(error);
@@ -109,18 +110,20 @@ async function refresh() {
 async function drawn(shown, cluster) {
   try {
     await shown.draw(cluster);
+    shown.isDrawn = true;
     shown.patience?.remove();
+    shown.patience = null;
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 503) throw error;
     const after = Math.min(LONGEST_AGAIN_S, Math.max(1, error.again ?? 5));
     shown.patience ??= h("p", { class: "note", role: "status" });
-    shown.patience.textContent = `Not worked out yet: ${error.message}.`;
+    shown.patience.textContent = `Not ready yet: ${error.message}.`;
     shown.root.append(shown.patience);
     setTimeout(() => page === shown && refresh(), after * 1000);
   }
 }
 
-/** What is to be known on every page: that nothing is carried out, or that something waits for a word. */
+/** The line on every page: nothing is carried out, or proposals wait for approval. */
 function banner(cluster) {
   const { awaits } = cluster;
   const advises = cluster.mode === "recommend";
@@ -131,8 +134,8 @@ function banner(cluster) {
   document.body.classList.toggle("wide-nav", advises || awaits !== null);
   const line = document.getElementById("banner");
   line.hidden = !advises && !awaits;
-  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " What disturbs running pods waits for a word: ", h("a", { href: "#/approvals" }, "look, and say it"), ".");
-  else if (advises) show(line, h("b", {}, "Recommended only."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "what it would do, and have saved"), ".");
+  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " HTAS disturbs running pods only after approval: ", h("a", { href: "#/approvals" }, "review the proposals"), ".");
+  else if (advises) show(line, h("b", {}, "Recommend mode."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "see recommendations and savings"), ".");
 }
 
 function fail(error) {
@@ -140,11 +143,15 @@ function fail(error) {
     askForToken(error);
   } else if (error instanceof Refused) {
     page = null;
-    show(main, h("section", { class: "empty" }, h("h1", {}, "Nothing to show yet"), h("p", {}, error.message)));
+    show(main, h("section", { class: "empty" }, h("h1", {}, "No data yet"), h("p", {}, error.message)));
     setTimeout(route, 3000);
   } else {
-    pulse.textContent = "";
     lost();
+    if (page && !page.isDrawn) {
+      page.patience ??= h("p", { class: "empty", role: "status" });
+      page.patience.textContent = "No data for this page: HTAS does not answer. Trying again every 3 seconds.";
+      page.root.append(page.patience);
+    }
     setTimeout(refresh, 3000);
     console.warn(error);
   }
@@ -160,6 +167,7 @@ function askForToken(error) {
   document.getElementById("where").textContent = "";
   document.getElementById("leave").hidden = true;
   pulse.textContent = "";
+  forget();
   const said = h("p", { class: "said", role: "alert" });
   const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
   const form = h(
@@ -178,13 +186,13 @@ function askForToken(error) {
         }
       },
     },
-    h("h1", {}, "Who is asking?"),
-    h("p", {}, "What runs here, and what it costs, is shown to those with a token: that of http.tokenFile, or one that the API server knows."),
+    h("h1", {}, "Log in"),
+    h("p", {}, "Log in with the token of http.tokenFile, or with a Kubernetes token that may read this dashboard."),
     h("label", { for: "token" }, "Token"),
     field,
     h("button", { class: "main" }, "Log in"),
     said,
-    h("details", {}, h("summary", {}, "Where is it?"), h("p", { class: "note" }, "Where the chart made it (http.createToken), in the Secret RELEASE-token of its namespace:"), h("code", {}, "kubectl -n htas-system get secret htas-token -o jsonpath='{.data.token}' | base64 -d")),
+    h("details", {}, h("summary", {}, "Where is the token?"), h("p", { class: "note" }, "With http.createToken: true, the chart keeps it in the Secret RELEASE-token of its namespace:"), h("code", {}, "kubectl -n htas-system get secret htas-token -o jsonpath='{.data.token}' | base64 -d")),
   );
   if (error.message.includes("none is configured")) said.textContent = error.message;
   show(main, form);
@@ -197,7 +205,7 @@ function theme() {
   const chosen = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
   const set = (name) => {
     if (name) document.documentElement.dataset.theme = name;
-    button.setAttribute("aria-label", chosen() === "dark" ? "Light colours" : "Dark colours");
+    button.setAttribute("aria-label", chosen() === "dark" ? "Use light colours" : "Use dark colours");
     button.title = button.getAttribute("aria-label");
   };
   set(localStorage.getItem("htas-theme"));

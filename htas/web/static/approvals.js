@@ -1,10 +1,10 @@
-// To approve: what would disturb running pods, and waits for a word.
+// To approve: proposals that would disturb running pods and wait for approval.
 
 import { get, post } from "./api.js";
 import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
-import { clock, counted, length, money, number } from "./words.js";
+import { clock, counted, length, number, price } from "./words.js";
 
-const NAMES = { drain: "Empty and return", replace: "Replace", preempt: "Preempt for", rearrange: "Rearrange", suggest: "Move nearer to users" };
+const NAMES = { drain: "Drain and delete", replace: "Replace", preempt: "Preempt for", rearrange: "Rearrange", suggest: "Move closer to users" };
 const node = (name) => nodeLink(name, "#/approvals");
 const pod = (name) => podLink(name, "#/approvals");
 /** What a question is about: nodes, a pod, or the whole cluster, which has no page of its own. */
@@ -18,19 +18,19 @@ function alike(items) {
   return shared;
 }
 
-/** Of a yes to what no plan has any more. */
-const unproposed = (item) => `no longer proposed since ${clock(item.proposed_last)}: it counts if it is proposed again for the same pods`;
+/** What an approval of an older proposal means. */
+const unproposed = (item) => `not proposed since ${clock(item.proposed_last)}: the approval counts if HTAS proposes it again for the same pods`;
 
-/** What has been said, and what comes of it. */
+/** What was decided, and what follows. */
 function outcome(items, verdict) {
   if (verdict !== "approve") return `${counted(items.length, "proposal")} rejected.`;
   const past = items.filter((item) => !item.is_proposed);
   const present = items.length - past.length;
-  const parts = [present > 0 && `${counted(present, "proposal")} approved: carried out with the next cycles.`, past.length > 0 && `${counted(past.length, "proposal")} approved, but ${past.length === 1 ? unproposed(past[0]) : "no longer proposed: each counts if it is proposed again for the same pods"}.`];
+  const parts = [present > 0 && `${counted(present, "proposal")} approved: HTAS carries them out in the next cycles.`, past.length > 0 && `${counted(past.length, "proposal")} approved, but ${past.length === 1 ? unproposed(past[0]) : "not proposed now: each approval counts if HTAS proposes it again for the same pods"}.`];
   return parts.filter(Boolean).join(" ");
 }
 
-/** `changed` draws whatever shows what waits: this page, and the line on every page. */
+/** `changed` draws whatever shows proposals: this page, and the line on every page. */
 export function approvals(changed) {
   const said = h("p", { class: "said", role: "status" });
   const all = h("div", { class: "chips" });
@@ -41,7 +41,7 @@ export function approvals(changed) {
   let wanted = "";
   let isSure = true;
 
-  /** Of all that waits; a yes to all is asked twice, and is to what is shown. */
+  /** Buttons for all proposals; approving all asks twice, and covers only what is shown. */
   function everything(waiting) {
     if (waiting.length < 2) isSure = true;
     const turn = (sure, then) => async () => {
@@ -53,7 +53,7 @@ export function approvals(changed) {
     if (waiting.length < 2) return null;
     if (isSure) return [ask("Approve all", "main", "approve-all", turn(false, "approve-sure")), choice("reject", "Reject all", { all: true }, "quiet", "all")];
     const pods = new Set(waiting.flatMap((item) => item.pods));
-    return [h("span", {}, `${counted(pods.size, "pod")} would leave.`), choice("approve", `Yes, approve all ${number(waiting.length)}`, { ids: waiting.map((item) => item.id) }, "main", "sure"), ask("Not yet", "quiet", "not-yet", turn(true, "approve-all"))];
+    return [h("span", {}, `${counted(pods.size, "pod")} would be moved.`), choice("approve", `Yes, approve all ${number(waiting.length)}`, { ids: waiting.map((item) => item.id) }, "main", "sure"), ask("Not yet", "quiet", "not-yet", turn(true, "approve-all"))];
   }
 
   async function word(verdict, what) {
@@ -85,13 +85,13 @@ export function approvals(changed) {
       const held = document.activeElement?.dataset?.word;
       show(all, everything(waiting));
       if (!found.is_asked) {
-        show(body, h("p", { class: "empty" }, "Nothing waits for a word in this mode."));
+        show(body, h("p", { class: "empty" }, "This daemon carries out its decisions without approval, so no proposals wait here."));
         return;
       }
       show(
         body,
-        waiting.length ? [figures(waiting, found), h("div", { class: "asks" }, waiting.map((item) => card(item, found)))] : h("p", { class: "empty" }, "Nothing waits for a word. What was done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."),
-        over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Said of late"), folded("answers", over.map(answer), { most: 8, what: "answer" })),
+        waiting.length ? [figures(waiting, found), h("div", { class: "asks" }, waiting.map((item) => card(item, found)))] : h("p", { class: "empty" }, "No proposals wait for approval. ", h("a", { href: "#/decisions" }, "Decisions"), " has what was done."),
+        over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Decided recently"), folded("answers", over.map(answer), { most: 8, what: "answer" })),
       );
       if (wanted) [...root.querySelectorAll("[data-about]")].find((each) => each.dataset.about.split(" ").includes(wanted))?.scrollIntoView({ block: "center" });
       wanted = "";
@@ -107,10 +107,10 @@ export function approvals(changed) {
     return h(
       "div",
       { class: "totals" },
-      figure("Wait for a word", number(waiting.length), past.length ? past.length === waiting.length ? "in no plan any more" : `${number(past.length)} of them in no plan any more` : "each as a whole: yes or no", "lead"),
-      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "of what")]),
-      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "where they are")]),
-      figure("Next by silence", length(next - now), `then ${silence(found)}, if nobody has said anything`),
+      figure("To approve", number(waiting.length), past.length ? (past.length === waiting.length ? "not in the current plan" : `${number(past.length)} of them not in the current plan`) : "each is approved or rejected as a whole", "lead"),
+      figure("Would save", [price(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "cost by group")]),
+      figure("Pods to move", number(pods.size), ["migrated or evicted, as their group allows · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "their nodes")]),
+      figure("Next", length(next - now), `until a proposal is ${silence(found)} without a decision`),
     );
   }
 
@@ -123,16 +123,16 @@ export function approvals(changed) {
     return h(
       "section",
       { class: `card ask ${item.is_proposed ? "" : "past"}`, "data-about": item.subject },
-      h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${money(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
+      h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${price(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
       h("p", {}, item.why),
-      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name))), { most: 6, what: "pod" })],
-      !item.is_proposed && h("p", { class: "note" }, `In no plan since ${clock(item.proposed_last)}; a yes counts if it is proposed again for the same pods.`),
-      h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `since ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} if nobody says anything`)),
+      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} to move`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name))), { most: 6, what: "pod" })],
+      !item.is_proposed && h("p", { class: "note" }, `Not proposed since ${clock(item.proposed_last)}; an approval counts if HTAS proposes it again for the same pods.`),
+      h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `proposed at ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} without a decision`)),
       h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id, `Approve: ${what}`), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id, `Reject: ${what}`)),
       h("details", {}, h("summary", {}, "In a terminal"), h("code", {}, `htas approve ${item.id}`)),
     );
   }
 
-  const answer = (item) => h("li", { "data-about": item.subject }, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}${item.state === "approved" && !item.is_proposed && !item.is_begun ? `, ${unproposed(item)}` : ""}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
+  const answer = (item) => h("li", { "data-about": item.subject }, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after approval by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}${item.state === "approved" && !item.is_proposed && !item.is_begun ? `, ${unproposed(item)}` : ""}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${price(item.saves_per_hour)} per hour`].filter(Boolean).join("; ")}`));
   return page;
 }

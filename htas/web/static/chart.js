@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.js";
 
-const HEIGHT = 240;
+const HEIGHT = 210;
 const LEFT = 52;
 const BOTTOM = 24;
 const TOP = 22;

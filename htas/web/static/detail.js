@@ -1,9 +1,9 @@
 // A node or a pod from near: what it is, why it is where it is, and what would change that.
 
 import { get, Refused } from "./api.js";
-import { h, listed, nodeLink, podLink, show } from "./dom.js";
+import { csvButton, h, listed, nodeLink, podLink, show } from "./dom.js";
 import { blocks } from "./now.js";
-import { bytes, cores, day, kindOf, length, money, number, percent, seconds, spoken } from "./words.js";
+import { became, bytes, cores, day, inWords, kindOf, length, money, number, percent, price, seconds, spoken } from "./words.js";
 
 const dialog = document.getElementById("detail");
 let back = "#/now";
@@ -39,13 +39,13 @@ export async function openDetail(kind, name, from) {
 /** What is not there (any more): why that may be, and what was decided about it while it was. */
 async function gone(kind, name, error) {
   if (!(error instanceof Refused) || error.status !== 404) return [h("p", { class: "note" }, error.message)];
-  const why = kind === "node" ? "It was deleted, or there never was one: check the spelling." : "It ended or was deleted, or there never was one of this name in this namespace.";
+  const why = kind === "node" ? "It was deleted, or the name is wrong." : "It ended or was deleted, or the name or namespace is wrong.";
   const past = await get("/decisions", { text: kind === "pod" ? name.split("/").at(-1) : name, limit: PAST }).catch(() => null);
-  const lines = (past?.items ?? []).map((item) => h("li", {}, `${day(item.at)} ${seconds(item.at)} `, h("b", {}, item.kind), ` ${item.subject}`, item.why && h("span", { class: "note" }, ` ${item.why}`)));
+  const lines = (past?.items ?? []).map((item) => h("li", {}, `${day(item.at)} ${seconds(item.at)} `, h("b", {}, became(item.kind, item.status)), ` ${item.subject}`, item.why && h("span", { class: "note" }, ` ${inWords(item.why)}`)));
   return [
-    h("p", {}, h("b", {}, `There is no ${kind} of this name now. `), why),
-    h("section", {}, h("h3", {}, "What was decided about it"), lines.length ? h("ol", { class: "lines" }, lines) : h("p", { class: "note" }, past ? "Nothing is on record." : "No history is kept here.")),
-    lines.length === PAST && h("p", {}, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "all decisions about it")),
+    h("p", {}, h("b", {}, `No ${kind} has this name now. `), why),
+    h("section", {}, h("h3", {}, "Decisions about it"), lines.length ? h("ol", { class: "lines" }, lines) : h("p", { class: "note" }, past ? "No decision about it is on record." : "This daemon keeps no history.")),
+    lines.length === PAST && h("p", {}, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "All decisions about it")),
   ];
 }
 
@@ -62,10 +62,12 @@ function head(kind, name) {
   );
 }
 
+const kindName = (kind) => (kind === "daemon" ? "DaemonSet" : kind);
+
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
-/** Why a node stays or goes that a word decides, or has decided. */
-const OF_WORDS = { WaitsForWord: "the proposal, and your word", Approved: "what was said", Rejected: "what was said" };
+/** Reasons that an approval decides, or has decided. */
+const OF_WORDS = { WaitsForWord: "approve or reject", Approved: "the approval", Rejected: "the rejection" };
 
 function reason(name, message, meaning, title, subject = "") {
   return h(
@@ -76,18 +78,24 @@ function reason(name, message, meaning, title, subject = "") {
     meaning.says && h("p", {}, meaning.says),
     message && h("p", { class: "message" }, message),
     name in OF_WORDS && h("p", {}, h("a", { href: `#/approvals/about/${encodeURIComponent(subject)}` }, OF_WORDS[name])),
-    meaning.remedy && h("p", { class: "remedy" }, h("b", {}, "What would change it "), meaning.remedy),
+    meaning.remedy && h("p", { class: "remedy" }, h("b", {}, "What would change it "), remedies(meaning.remedy)),
   );
 }
 
-const explained = (lines) =>
-  h("section", {}, h("h3", {}, "Explained"), h("ol", { class: "lines" }, lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim()))));
+/** A remedy, as a list where it names one pod after the other. */
+function remedies(text) {
+  const parts = text.split(/(?<=\.) (?=[a-z0-9.-]+\/[a-z0-9.-]+ )/);
+  return parts.length > 1 ? h("ul", { class: "remedies" }, parts.map((part) => h("li", {}, part))) : text;
+}
 
-/** What all pods of a node ask for, as its bar and table have it. The cleaner's own figure leaves DaemonSets out, where it is told to. */
+const explained = (lines) =>
+  h("details", {}, h("summary", {}, "Explanation as in htas explain"), h("ol", { class: "lines" }, lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim()))));
+
+/** What all pods of a node request, as its bar and table have it. The cleaner's own figure may leave DaemonSets out. */
 function asked(pods, what) {
   const sum = (some) => some.reduce((total, each) => total + each[what], 0);
   const daemons = sum(pods.filter((each) => each.kind === "daemon"));
-  return `${percent(sum(pods))}${daemons ? `, DaemonSets and the like ${percent(daemons)}` : ""}`;
+  return `${percent(sum(pods))}${daemons ? `, of it DaemonSets ${percent(daemons)}` : ""}`;
 }
 
 async function node(name, from) {
@@ -97,26 +105,29 @@ async function node(name, from) {
     head("node", name),
     h("div", { class: "wide-bar" }, blocks(pods)),
     facts([
-      ["Price", line.price_per_hour ? [`${money(line.price_per_hour)} ${found.currency}/h · `, h("a", { href: "#/what-if" }, "what if")] : "not known"],
-      found.spent !== "" && ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
+      ["Price", line.price_per_hour ? [`${price(line.price_per_hour)} ${found.currency}/h · `, h("a", { href: "#/what-if" }, "What if")] : "unknown"],
+      found.spent !== "" && ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "history")] : "–"],
       ["Flavour", line.flavour ? h("a", { href: `#/now/find/${encodeURIComponent(line.flavour)}` }, line.flavour) : "–"],
       ["Group", line.group || "none"],
-      ["CPU asked for", asked(pods, "cpu")],
-      ["Memory asked for", asked(pods, "memory")],
+      line.zone !== "" && ["Zone", line.zone],
+      ["CPU requested", asked(pods, "cpu")],
+      ["Memory requested", asked(pods, "memory")],
       ["Age", length(line.age_s)],
       ["State", line.state],
       found.kubelet !== "" && ["Kubelet", found.kubelet],
     ]),
-    reason(why, message, found.meaning, "Why it is here", name),
-    explained(found.lines),
+    reason(why, message, found.meaning, "Why it is kept", name),
     h(
       "section",
       {},
-      h("h3", {}, `Pods (${pods.length})`),
+      h("div", { class: "tools" }, h("h3", {}, `Pods (${pods.length})`), csvButton(`pods-${name}`, ["pod", "kind", "workload", "cpu", "memory"], () => pods.map((each) => [each.pod, each.kind, each.owner, each.cpu, each.memory]))),
       pods.length
-        ? listed(["Pod", "Kind", ["CPU"], ["Memory"]], pods.map((each) => [podLink(each.pod, from), each.kind, percent(each.cpu), percent(each.memory)]))
-        : h("p", { class: "note" }, "No pod runs on it."),
+        ? listed(["Pod", "Kind", ["CPU"], ["Memory"]], pods.map((each) => [podLink(each.pod, from), kindName(each.kind), percent(each.cpu), percent(each.memory)]))
+        : h("p", { class: "note" }, "No pod runs on this node."),
     ),
+    explained(found.lines),
+    h("details", {}, h("summary", {}, `Labels (${Object.keys(found.labels).length})`), h("ul", { class: "lines" }, Object.entries(found.labels).map(([key, value]) => h("li", {}, `${key}=${value}`)))),
+    h("p", { class: "note" }, h("code", {}, `kubectl describe node ${name}`)),
   ];
 }
 
@@ -125,12 +136,12 @@ const LISTED = 200;
 
 async function namespace(name, from) {
   const found = await get("/pods", { namespace: name, limit: LISTED });
-  const place = (each) => (each.node ? nodeLink(each.node, from) : `waits: ${spoken(each.reason || "no node")}`);
+  const place = (each) => (each.node ? nodeLink(each.node, from) : `pending: ${spoken(each.reason || "no node yet")}`);
   const rows = found.items.map((each) => [podLink(each.pod, from), place(each), cores(each.cpu_m), bytes(each.memory_bytes)]);
   return [
     head("namespace", name),
-    facts([["Pods now", number(found.total)], ["What it was charged", h("a", { href: "#/money/namespace" }, "by namespace")]]),
-    h("section", {}, h("h3", {}, "Pods"), rows.length ? listed(["Pod", "Node", ["CPU"], ["Memory"]], rows) : h("p", { class: "note" }, "None now.")),
+    facts([["Pods now", number(found.total)], ["Cost", h("a", { href: "#/money/namespace" }, "by namespace")]]),
+    h("section", {}, h("h3", {}, "Pods"), rows.length ? listed(["Pod", "Node", ["CPU"], ["Memory"]], rows) : h("p", { class: "note" }, "This namespace has no pods now.")),
     found.total > rows.length && h("p", { class: "note" }, `${number(found.total - rows.length)} more: /api/v1/pods?namespace=${name}&offset=${rows.length}`),
   ];
 }
@@ -142,23 +153,23 @@ async function pod(name, from) {
   return [
     head("pod", name),
     facts([
-      ["Runs on", item.node ? nodeLink(item.node, from) : "no node: it waits"],
-      ["Its part of the price", item.node ? `${money(found.price_per_hour)} ${found.currency}/h` : "–"],
-      ["Kind of work", item.kind],
-      ["Made by", item.owner],
-      ["Asks for", `${cores(item.cpu_m)}, ${bytes(item.memory_bytes)}`],
+      ["Runs on", item.node ? nodeLink(item.node, from) : "no node yet: pending"],
+      ["Cost", item.node ? `${price(found.price_per_hour)} ${found.currency}/h` : "–"],
+      ["Kind", kindName(item.kind)],
+      ["Workload", item.owner],
+      ["Requests", `${cores(item.cpu_m)}, ${bytes(item.memory_bytes)}`],
       ["Priority", String(item.priority)],
     ]),
-    item.reason && reason(item.reason, "", found.meaning, "Why it waits"),
-    explained(found.lines),
+    item.reason && reason(item.reason, "", found.meaning, "Why it is pending"),
+    h("section", {}, h("h3", {}, "Explanation"), h("ol", { class: "lines" }, found.lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim())))),
     found.refusals.length > 0 &&
       h(
         "section",
         {},
         h("h3", {}, "Flavours"),
         listed(
-          ["Flavour", "Group", ["Price/h"], "Would it take the pod?"],
-          found.refusals.map((each) => [each.flavour, each.group, money(each.price_per_hour), each.why ? `no: ${each.why}` : "yes"]),
+          ["Flavour", "Group", [`Price, ${found.currency}/h`], "Does the pod fit?"],
+          found.refusals.map((each) => [each.flavour, each.group, price(each.price_per_hour), each.why ? `no: ${each.why}` : "yes"]),
           "list whole",
         ),
       ),

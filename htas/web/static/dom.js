@@ -26,7 +26,7 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
-/** A figure with what it is of above it, and below what it means or leads to. */
+/** A figure: its title above, and below what it means or leads to. */
 export const figure = (title, value, note, mood = "") =>
   h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
 
@@ -36,6 +36,35 @@ export const podAt = (name, page) => `${page}/pod/${name.split("/").map(encodeUR
 export const nodeLink = (name, page) => h("a", { href: nodeAt(name, page) }, name);
 export const podLink = (name, page) => h("a", { href: podAt(name, page) }, name);
 
+/** A name that is shortened in the middle where room is short: its end is what tells nodes apart. */
+export function nameOf(name) {
+  const at = Math.max(0, name.length - TAIL);
+  return h("span", { class: "name", title: name }, h("span", { class: "head" }, name.slice(0, at)), h("span", { class: "tail" }, name.slice(at)));
+}
+const TAIL = 11;
+
+const quoted = (cell) => (/[",\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+/** What a spreadsheet would take for a formula is text. */
+const harmless = (cell) => (/^[=+@\t-]/.test(cell) && Number.isNaN(Number(cell)) ? `'${cell}` : cell);
+/** Rows of cells as CSV (RFC 4180). */
+export const csvOf = (titles, rows) => [titles, ...rows].map((row) => row.map((cell) => quoted(harmless(String(cell ?? "")))).join(",")).join("\r\n") + "\r\n";
+
+/** A button that saves a table; `rows` is asked when somebody clicks, and may take a while. */
+export function csvButton(name, titles, rows) {
+  const save = async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      const address = URL.createObjectURL(new Blob([csvOf(titles, await rows())], { type: "text/csv" }));
+      h("a", { href: address, download: `htas-${name}.csv` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    } finally {
+      button.disabled = false;
+    }
+  };
+  return h("button", { type: "button", class: "text", onclick: save, title: "Save this table as CSV", "aria-label": `Save ${name} as CSV` }, "CSV");
+}
+
 /** A table of rows of cells; a title in a list, ["CPU"], heads a column of figures. */
 export function listed(titles, rows, kind = "list") {
   const align = (title) => ({ class: Array.isArray(title) && "n" });
@@ -44,7 +73,7 @@ export function listed(titles, rows, kind = "list") {
   return h("table", { class: kind }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
 }
 
-/** A list of which the first `most` are seen, and the others once somebody wants them. */
+/** A list: the first `most` items are visible, the others after a click. */
 export function folded(kind, items, { most, what }) {
   const list = h("ul", { class: kind }, items.slice(0, most));
   const rest = items.slice(most);

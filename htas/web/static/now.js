@@ -1,12 +1,16 @@
-// Now: what there is and what it costs, every node filled by its pods and coloured by why it is kept.
+// Now: the nodes and their cost. As cards, each node is filled by its pods and coloured by the reason that keeps it.
 
 import { get } from "./api.js";
-import { figure, folded, h, nodeAt, nodeLink, podAt, podLink, settled, show } from "./dom.js";
-import { counted, kindOf, length, money, number, percent, spoken } from "./words.js";
+import { figure, folded, h, nameOf, nodeAt, nodeLink, podAt, podLink, settled, show } from "./dom.js";
+import { nodeTable, none } from "./node-table.js";
+import { counted, groupName, inWords, kindOf, length, number, percent, price, spoken } from "./words.js";
 
 const PAGE = "#/now";
 /** Up to so many nodes are drawn with their pods; beyond that each is a tile, and its pods are a click away. */
 const WITH_PODS = 240;
+
+/** Which view of the nodes the reader chose last. */
+const VIEW = "htas-nodes";
 
 /** A node's bar: each pod as wide as the greater of its shares. */
 export function blocks(pods) {
@@ -17,10 +21,14 @@ export function blocks(pods) {
 
 export function now() {
   const chosen = { why: "", text: "" };
-  const totals = h("div", { class: "totals" });
+  let view = localStorage.getItem(VIEW) === "table" ? "table" : "cards";
+  const totals = h("div", { class: "totals brief" });
   const beside = h("div", { class: "beside" });
   const groups = h("div", { class: "groups" });
-  const legend = h("div", { class: "chips", role: "group", "aria-label": "Nodes by why they are kept" });
+  const legend = h("div", { class: "chips", role: "group", "aria-label": "Nodes by the reason that keeps them" });
+  const views = h("div", { class: "views", role: "group", "aria-label": "View of the nodes" });
+  const table = nodeTable(chosen, PAGE);
+  const colours = key();
   const found = h("p", { class: "note", role: "status" });
   let last = null;
   const search = h("input", {
@@ -38,10 +46,23 @@ export function now() {
     h("h1", { class: "unseen" }, "Now"),
     totals,
     beside,
-    h("section", { "aria-labelledby": "nodes-title" }, h("div", { class: "tools" }, h("h2", { id: "nodes-title" }, "Nodes"), search), legend, key(), found, groups),
+    h("section", { "aria-labelledby": "nodes-title" }, h("div", { class: "tools" }, h("h2", { id: "nodes-title" }, "Nodes"), h("div", { class: "chips" }, views, search)), legend, colours, found, groups),
   );
 
+  function choose(name) {
+    view = name;
+    localStorage.setItem(VIEW, name);
+    if (last) nodes(last);
+  }
+
   async function nodes(cluster) {
+    show(views, ["cards", "table"].map((name) => h("button", { type: "button", class: "chip", "data-view": name, "aria-pressed": String(view === name), onclick: () => choose(name) }, name === "cards" ? "Cards" : "Table")));
+    colours.hidden = view === "table" || cluster.totals.nodes > WITH_PODS;
+    if (view === "table") {
+      found.textContent = "";
+      show(groups, await table.draw(cluster));
+      return;
+    }
     const pages =
       cluster.totals.nodes <= WITH_PODS ? (await get("/nodes", { limit: WITH_PODS, why: chosen.why, text: chosen.text })).items : null;
     const drawn = pages ? detailed(cluster, pages) : tiled(cluster, chosen);
@@ -53,9 +74,10 @@ export function now() {
 
   return {
     root,
-    places: ["find"],
-    /** #/now/find/TEXT: nodes and flavours of that name. */
+    places: ["find", "table", "cards"],
+    /** #/now/find/TEXT: nodes and flavours of that name; #/now/table: the nodes as a table. */
     place(kind, text) {
+      if (kind === "table" || kind === "cards") view = kind;
       if (kind !== "find") return;
       chosen.text = search.value = text;
       chosen.why = "";
@@ -83,7 +105,7 @@ export function now() {
             h("span", { class: "dot" }),
             h("span", {}, spoken(each.reason)),
             h("span", { class: "n" }, number(each.nodes)),
-            h("span", { class: "n faint" }, each.reason === "NoPrice" ? "–" : `${money(each.price_per_hour, 2)}/h`),
+            h("span", { class: "n faint" }, each.reason === "NoPrice" ? "–" : `${price(each.price_per_hour)} ${cluster.currency}/h`),
           ),
         ),
       );
@@ -98,56 +120,56 @@ const key = () =>
 
 function figures(cluster) {
   const { totals, currency } = cluster;
-  const price = Number(totals.price_per_hour);
-  const running = `${counted(totals.nodes, "node")}`;
+  const cost = Number(totals.price_per_hour);
+  const running = counted(totals.nodes, "node");
   return [
     h(
       "section",
       { class: "figure lead" },
-      h("h2", {}, "Price now"),
-      h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
+      h("h2", {}, "Cost now"),
+      h("p", { class: "value" }, price(cost), h("small", {}, ` ${currency}/h`)),
       between(cluster),
       unpriced(totals.unpriced),
     ),
-    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
-    figure("Pods running", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "whose")]),
-    figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: podAt(cluster.waiting[0].such_as, PAGE) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
-    figure("CPU asked for", percent(totals.cpu), [`memory ${percent(totals.memory)} · `, h("a", { href: "#/what-if" }, "what if it were less")]),
-    figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money/namespace" }, "whose")]),
+    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "starting" : "would be launched"} · `, h("a", { href: "#/decisions/buy" }, "launches")]),
+    figure("Running pods", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "cost by workload")]),
+    figure("Pending pods", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: podAt(cluster.waiting[0].such_as, PAGE) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
+    figure("CPU requested", percent(totals.cpu), `memory ${percent(totals.memory)}`),
+    figure("Idle", [price(totals.idle_per_hour), h("small", {}, ` ${currency}/h`)], ["not requested by any pod · ", h("a", { href: "#/money/namespace" }, "cost by namespace")]),
   ];
 }
 
-/** What part of the price is for nodes that a rule, a pod or time holds: that is what stands between it and less. */
+/** The part of the cost that is for nodes which a rule, a pod or a waiting time keeps. */
 function between(cluster) {
   const held = new Map();
   for (const each of cluster.reasons) {
     const kind = kindOf(each.reason);
     if (kind !== "used" && Number(each.price_per_hour)) held.set(kind, (held.get(kind) ?? 0) + Number(each.price_per_hour));
   }
-  const parts = [...held].sort((one, other) => other[1] - one[1]).map(([kind, amount]) => `${money(amount)} ${HOLDS[kind]}`);
-  return h("p", {}, parts.length ? `of it ${parts.join(", ")}` : "every node is well used", parts.length > 0 && [" · ", h("a", { href: "#/what-if" }, "what would change it")]);
+  const parts = [...held].sort((one, other) => other[1] - one[1]).map(([kind, amount]) => `${price(amount)} ${HOLDS[kind]}`);
+  return h("p", {}, parts.length ? parts.join(", ") : "every node is well used", parts.length > 0 && [" · ", h("a", { href: "#/what-if" }, "What if")]);
 }
 
-const HOLDS = { time: "on nodes that have their time", held: "on nodes that pods or rules hold", leaving: "on nodes that leave", others: "on nodes that HTAS does not manage", trouble: "on nodes in trouble" };
+const HOLDS = { time: "on nodes within a waiting time", held: "on nodes kept by pods or rules", leaving: "on nodes being drained", others: "on nodes HTAS does not manage", trouble: "on nodes with problems" };
 
-/** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
+/** Of the pending pods, how many have a node or a machine that starts, and how many have none. */
 function waitFor({ totals, waiting, coming, acts }) {
-  if (!totals.waiting) return "everything has a place";
+  if (!totals.waiting) return "every pod has a node";
   const stuck = Math.min(totals.waiting, waiting.reduce((sum, each) => sum + each.pods, 0));
   const bought = Math.min(totals.waiting - stuck, coming.reduce((sum, each) => sum + each.pods, 0));
   const placed = totals.waiting - stuck - bought;
   const parts = [
-    bought && (acts ? `${number(bought)} ${have(bought)} a machine coming` : `${number(bought)} would be bought a machine`),
-    placed && (acts ? `${number(placed)} ${have(placed)} room` : `${number(placed)} would be placed`),
-    stuck && `${number(stuck)} ${stuck === 1 ? "waits" : "wait"}`,
+    bought && (acts ? `${number(bought)} ${have(bought)} a machine starting` : `${number(bought)} would get a machine`),
+    placed && (acts ? `${number(placed)} ${have(placed)} a node` : `${number(placed)} would get a node`),
+    stuck && `${number(stuck)} ${have(stuck)} no place yet`,
   ];
   return parts.filter(Boolean).join(", ");
 }
 
 const have = (count) => (count === 1 ? "has" : "have");
 
-/** Said beside a price that leaves nodes out. */
-export const unpriced = (count) => (count ? h("p", { class: "warn" }, `${counted(count, "node")} without a price ${count === 1 ? "is" : "are"} not in this`) : null);
+/** The warning at a price that leaves nodes out. */
+export const unpriced = (count) => (count ? h("p", { class: "warn" }, `${counted(count, "node")} without a price ${count === 1 ? "is" : "are"} not included`) : null);
 
 function around(cluster) {
   const cards = [];
@@ -155,9 +177,9 @@ function around(cluster) {
   if (cluster.waiting.length)
     cards.push(
       card(
-        `Pods waiting`,
+        "Pending pods",
         cluster.waiting.map((each) =>
-          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: podAt(each.such_as, PAGE) }, `such as ${each.such_as.split("/")[1]}`)),
+          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: podAt(each.such_as, PAGE) }, each.pods > 1 ? `for example ${each.such_as.split("/")[1]}` : each.such_as.split("/")[1])),
         ),
         "reason",
       ),
@@ -165,24 +187,24 @@ function around(cluster) {
   if (cluster.coming.length)
     cards.push(
       card(
-        cluster.acts ? "On their way" : "Would be bought",
+        cluster.acts ? "Starting" : "Would be launched",
         alike(cluster.coming).map((each) =>
-          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` for ${each.group}${each.state === WOULD_BE_BOUGHT ? "" : `, ${spoken(each.state)}`}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for ${each.count > 1 ? "them" : "it"}, ` : ""}${money(each.price_per_hour)}/h${each.state === WOULD_BE_BOUGHT ? "" : `, since ${length(cluster.at - each.since)}`}`)),
+          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` in ${each.group}${each.state === WOULD_BE_BOUGHT ? "" : `, ${spoken(each.state)}`}`, h("span", { class: "note" }, ` ${each.pods ? `for ${counted(each.pods, "pending pod")}, ` : ""}${price(each.price_per_hour)} ${cluster.currency}/h${each.state === WOULD_BE_BOUGHT ? "" : `, since ${length(cluster.at - each.since)}`}`)),
         ),
         "kind",
       ),
     );
   if (cluster.leaving.length || cluster.moves.length)
     cards.push(
-      card("Leaving and moving", [
-        ...cluster.leaving.map((each) => h("li", {}, nodeLink(each.node, PAGE), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
+      card("Drains and moves", [
+        ...cluster.leaving.map((each) => h("li", {}, nodeLink(each.node, PAGE), h("span", { class: "note" }, ` ${inWords(each.reason)}, ${counted(each.pods, "pod")} left`))),
         ...cluster.moves.map((each) => h("li", {}, podLink(each.pod, PAGE), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
       ], "other"),
     );
   if (cards.length) return cards;
   const { waiting } = cluster.totals;
   const pending = waiting ? `${counted(waiting, "pod")} pending: ${waitFor(cluster)}.` : "No pod is pending.";
-  return h("p", { class: "quiet-line" }, pending, cluster.acts ? " No machine is being launched, and no node is leaving." : " No machine would be launched.");
+  return h("p", { class: "quiet-line" }, pending, cluster.acts ? " No machine is starting, and no node is being drained." : " No machine would be launched.");
 }
 
 /** The state of a machine that is planned where nothing is carried out. */
@@ -203,14 +225,14 @@ function alike(coming) {
 const card = (title, items, what) => h("section", { class: "card" }, h("h2", {}, title), folded("", items, { most: 6, what }));
 
 function header(group, currency) {
-  const limit = group.most_nodes ? ` of ${number(group.most_nodes)} at most` : "";
+  const limit = group.most_nodes ? ` of at most ${number(group.most_nodes)}` : "";
   return h(
     "header",
     {},
-    h("h3", {}, group.name),
+    h("h3", {}, groupName(group.name)),
     h("p", {}, `${number(group.nodes)} ${group.nodes === 1 ? "node" : "nodes"}${limit} · ${counted(group.pods, "pod")}`),
-    h("p", { class: "gauges" }, gauge("cpu", group.cpu), gauge("mem", group.memory)),
-    h("p", { class: "price" }, h("a", { href: "#/money/group", title: "What each group has cost" }, `${money(group.price_per_hour)} ${currency}/h`)),
+    h("p", { class: "gauges" }, gauge("cpu", group.cpu), gauge("memory", group.memory)),
+    h("p", { class: "price" }, h("a", { href: "#/money/group", title: "Spend by node group" }, `${price(group.price_per_hour)} ${currency}/h`)),
   );
 }
 
@@ -230,11 +252,12 @@ function detailed(cluster, items) {
         group,
         cluster.currency,
         of.has(group.name)
-          ? h("ul", { class: "bars" }, of.get(group.name).map((each) => h("li", {}, bar(each))))
-          : h("p", { class: "quiet-line" }, cluster.totals.waiting ? "No node now." : "No node now: none is needed."),
+          ? h("ul", { class: "bars" }, of.get(group.name).map((each) => h("li", {}, bar(each, cluster.currency))))
+          : h("p", { class: "quiet-line" }, cluster.totals.waiting ? "No nodes now." : "No nodes now: none are needed."),
       ),
     );
-  return { sections: sections.length ? sections : h("p", { class: "empty" }, cluster.totals.nodes ? "No node is like that." : "There are no nodes."), count: items.length };
+  const isEmpty = !sections.length || (!items.length && cluster.totals.nodes > 0);
+  return { sections: isEmpty ? none(cluster) : sections, count: items.length };
 }
 
 function groupBy(items) {
@@ -243,14 +266,15 @@ function groupBy(items) {
   return found;
 }
 
-function bar({ node, why, message, blocks: pods }) {
-  const told = `${node.node}: ${percent(node.cpu)} of cpu, ${percent(node.memory)} of memory, ${counted(node.pods, "pod")}, ${spoken(why)}`;
+function bar({ node, why, message, blocks: pods }, currency) {
+  const told = `${node.node}: ${percent(node.cpu)} of CPU, ${percent(node.memory)} of memory, ${counted(node.pods, "pod")}, ${spoken(why)}`;
   return h(
     "a",
     { class: "node", href: nodeAt(node.node, PAGE), "data-node": node.node, "data-kind": kindOf(why), "aria-label": told, title: message },
-    h("span", { class: "line" }, h("b", {}, node.node), h("span", { class: "n" }, node.price_per_hour ? money(node.price_per_hour) : "–")),
+    h("span", { class: "line" }, h("b", {}, nameOf(node.node))),
     h("span", { class: "fill" }, blocks(pods)),
-    h("span", { class: "line small" }, h("span", { class: "why" }, spoken(why)), h("span", { class: "n flavour" }, node.flavour)),
+    h("span", { class: "line small" }, h("span", { class: "why" }, spoken(why)), h("span", { class: "n" }, length(node.age_s))),
+    h("span", { class: "line small" }, h("span", { class: "flavour" }, [node.flavour, node.zone].filter(Boolean).join(" · ")), h("span", { class: "n" }, node.price_per_hour ? `${price(node.price_per_hour)} ${currency}/h` : "no price")),
   );
 }
 
@@ -282,7 +306,7 @@ function tiled(cluster, chosen) {
   const sections = cluster.groups
     .map((group, i) => of[i].length && section(group, cluster.currency, h("div", { class: "tiles", onkeydown: walk }, of[i])))
     .filter(Boolean);
-  return { sections: sections.length ? sections : h("p", { class: "empty" }, "No node is like that."), count };
+  return { sections: sections.length ? sections : none(cluster), count };
 }
 
 function walk(event) {

@@ -1,11 +1,11 @@
-// Recommended: what HTAS would do, and what it would have saved by now; nothing of it is carried out.
+// Recommended: what HTAS would do, and what it would have saved. Nothing is carried out.
 
 import { get, Refused } from "./api.js";
 import { overTime } from "./chart.js";
 import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
-import { clock, counted, day, length, money, percent } from "./words.js";
+import { clock, counted, day, length, money, percent, price as hourly } from "./words.js";
 
-const VERBS = { launch: "buy", drain: "empty and return", migrate: "move", evict: "start anew elsewhere", preempt: "preempt", search: "rearrange" };
+const VERBS = { launch: "launch", drain: "drain and delete", migrate: "migrate", evict: "evict and restart elsewhere", preempt: "preempt", search: "rearrange" };
 const DOTS = { launch: "buy", drain: "empty", migrate: "move", evict: "evict", preempt: "preempt" };
 
 export function recommended() {
@@ -19,11 +19,11 @@ export function recommended() {
         found = await get("/recommendation");
       } catch (error) {
         if (!(error instanceof Refused) || error.status !== 404) throw error;
-        show(body, h("p", { class: "empty" }, "This daemon acts by itself: it recommends nothing. What it has done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."));
+        show(body, h("p", { class: "empty" }, "This daemon carries out its decisions, so it recommends nothing. See ", h("a", { href: "#/decisions" }, "Decisions"), "."));
         return;
       }
       if (!found.told.length) {
-        show(body, h("p", { class: "empty" }, "Both courses begin with the first look at the cluster."));
+        show(body, h("p", { class: "empty" }, "No figures yet: they begin with the first cycle."));
         return;
       }
       show(body, figures(found), found.lacking ? h("p", { class: "quiet-line" }, `${found.lacking}.`) : null, course(found), h("div", { class: "halves wide" }, advice(found), price(found)));
@@ -37,20 +37,20 @@ function figures(found) {
   return h(
     "div",
     { class: "totals" },
-    figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${unit}`)], [`${percent(Math.abs(found.saved_share))} of what was spent since ${day(found.since)} ${clock(found.since)} · `, h("a", { href: "#/decisions" }, "how")], "lead"),
-    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], [`with HTAS ${money(found.with_htas.spent)} · `, h("a", { href: "#/decisions/buy" }, "what it would have bought")]),
-    figure("Now", [money(found.real.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, counted(found.real.machines, "machine")), `; with HTAS ${found.with_htas.machines} for ${money(found.with_htas.price_per_hour)}`]),
-    figure(saves ? "In thirty days" : "More in thirty days", [money(Math.abs(found.month)), h("small", {}, ` ${unit}`)], `if they are as the last ${length(found.at - found.since)}`),
+    figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${unit}`)], [`${percent(Math.abs(found.saved_share))} of what was spent since ${day(found.since)} ${clock(found.since)} · `, h("a", { href: "#/decisions" }, "decisions")], "lead"),
+    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], [`with HTAS ${money(found.with_htas.spent)} · `, h("a", { href: "#/decisions/buy" }, "launches it would have made")]),
+    figure("Now", [hourly(found.real.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, counted(found.real.machines, "machine")), `; with HTAS ${found.with_htas.machines} for ${hourly(found.with_htas.price_per_hour)}`]),
+    figure(saves ? "In 30 days" : "More in 30 days", [money(Math.abs(found.month)), h("small", {}, ` ${unit}`)], `at the rate of the last ${length(found.at - found.since)}`),
   );
 }
 
 function course(found) {
-  if (found.points.length < 2) return h("p", { class: "quiet-line" }, "Both courses are drawn here once some minutes have passed.");
+  if (found.points.length < 2) return h("p", { class: "quiet-line" }, "The chart of both costs appears after a few minutes.");
   const items = found.points.map((point) => ({
     value: point.real,
     least: point.with_htas,
     at: point.at,
-    title: `${day(point.at)} ${clock(point.at)}: ${money(point.real)} ${found.currency}/h, with HTAS ${money(point.with_htas)}`,
+    title: `${day(point.at)} ${clock(point.at)}: ${hourly(point.real)} ${found.currency}/h, with HTAS ${hourly(point.with_htas)}`,
   }));
   const all = found.points.at(-1).at - found.points[0].at;
   let last = "";
@@ -63,9 +63,9 @@ function course(found) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, "What the machines cost an hour"),
-    overTime(items, { isSolid: true, unit: `${found.currency}/h`, format: (value) => money(value, 2), tick: name, told: `Bars of what the machines really cost an hour, ${money(found.real.price_per_hour)} now, and a line of what they would cost with HTAS, ${money(found.with_htas.price_per_hour)} now.` }),
-    h("p", { class: "key" }, h("span", { class: "swatch area" }), "really ", h("span", { class: "swatch least" }), "with HTAS in charge of the same work"),
+    h("h2", {}, "Cost of the machines per hour"),
+    overTime(items, { isSolid: true, unit: `${found.currency}/h`, format: money, tick: name, told: `Bars of what the machines really cost per hour, ${hourly(found.real.price_per_hour)} now, and a line of what they would cost with HTAS, ${hourly(found.with_htas.price_per_hour)} now.` }),
+    h("p", { class: "key" }, h("span", { class: "swatch area" }), "actual ", h("span", { class: "swatch least" }), "with HTAS, for the same work"),
   );
 }
 
@@ -74,9 +74,9 @@ function advice(found) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, "What it would do first"),
-    steps.length ? folded("steps", steps.map(step), { most: 12, what: "step" }) : h("p", { class: "note" }, "Nothing now: the cluster as it is would be left so."),
-    h("p", { class: "note" }, "To the cluster as it is, were HTAS let from now on. What it would have done since ", `${day(found.since)} is under `, h("a", { href: "#/decisions" }, "Decisions"), "."),
+    h("h2", {}, "What it would do next"),
+    steps.length ? folded("steps", steps.map(step), { most: 12, what: "step" }) : h("p", { class: "note" }, "Nothing now: HTAS would leave the cluster as it is."),
+    h("p", { class: "note" }, "The first steps from the cluster as it is. ", h("a", { href: "#/decisions" }, "Decisions"), ` has what it would have done since ${day(found.since)}.`),
   );
 }
 
@@ -92,7 +92,7 @@ const step = (each) =>
     "li",
     { "data-verb": DOTS[each.verb] ?? "" },
     h("span", { class: "dot" }),
-    h("div", {}, h("p", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each)), h("p", { class: "note" }, each.why), each.pods.length > 0 && folded("pods", each.pods.map((other) => h("li", {}, target(other), " ", h("span", { class: "note" }, other.target ? ["to ", node(other.target)] : "starts anew elsewhere"))), { most: 8, what: "pod" })),
+    h("div", {}, h("p", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each)), h("p", { class: "note" }, each.why), each.pods.length > 0 && folded("pods", each.pods.map((other) => h("li", {}, target(other), " ", h("span", { class: "note" }, other.target ? ["to ", node(other.target)] : "restarts elsewhere"))), { most: 8, what: "pod" })),
   );
 
 const node = (name) => nodeLink(name, "#/recommended");
@@ -108,20 +108,20 @@ function price(found) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, "What that would have taken"),
+    h("h2", {}, "Effect on pods"),
     h(
       "table",
       { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "What")), h("th", { scope: "col", class: "n" }, "really"), h("th", { scope: "col", class: "n" }, "with HTAS"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "What")), h("th", { scope: "col", class: "n" }, "actual"), h("th", { scope: "col", class: "n" }, "with HTAS"))),
       h(
         "tbody",
         {},
-        row("pods waited, on average", length(found.real.mean_wait_s), length(found.with_htas.mean_wait_s)),
-        row("pods started anew elsewhere", "0", String(found.evicted), "evict"),
-        row("pods moved with their progress", "0", String(found.moved), "move"),
-        found.overrun_s >= 60 && row("work counted too long", "", length(found.overrun_s)),
+        row("pods were pending, on average", length(found.real.mean_wait_s), length(found.with_htas.mean_wait_s)),
+        row("pods restarted elsewhere", "0", String(found.evicted), "evict"),
+        row("pods migrated with progress", "0", String(found.moved), "move"),
+        found.overrun_s >= 60 && row("run time counted too long", "", length(found.overrun_s)),
       ),
     ),
-    h("p", { class: "note" }, "Pods come and end as they really do; machines, places and moves are HTAS's, in a sandbox. Machines take as long to come as configured; quotas and failures of the cloud are not played."),
+    h("p", { class: "note" }, "HTAS simulates its machines, placements and moves for the pods that really ran. Machines start in the configured time; cloud quotas and failures are not simulated."),
   );
 }

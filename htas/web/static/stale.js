@@ -1,7 +1,7 @@
 // The line that says that what is shown is old: the server is away, or it has finished no cycle for long.
 
 import { h, show } from "./dom.js";
-import { day, length, seconds } from "./words.js";
+import { day, length, seconds, zone } from "./words.js";
 
 /** A daemon that answers and has finished no cycle for so long is in trouble: cycles run every few seconds. */
 const LATE_S = 180;
@@ -28,15 +28,23 @@ export function lost() {
   draw();
 }
 
+/** Nothing is shown: somebody has to log in. */
+export function forget() {
+  shown = null;
+  isLost = false;
+  draw();
+}
+
 function draw() {
   const age_s = (performance.now() - (isLost ? heard : pictured)) / 1000;
+  for (const each of document.querySelectorAll(".age")) each.textContent = shown === null ? "" : ` · updated ${length(age_s)} ago`;
   const isOld = shown !== null && (isLost || (isLive && age_s > LATE_S));
   document.body.classList.toggle("stale", isOld);
   line.hidden = !isOld;
   if (!isOld) return;
-  const what = isLost ? "No answer from HTAS." : "HTAS answers, but has finished no cycle lately.";
-  const remedy = isLost ? "Trying again." : "Look at its log, and at /healthz.";
-  show(line, h("b", {}, what), ` These figures are of ${day(shown)} ${seconds(shown)} UTC, ${length(age_s)} ago. ${remedy}`);
+  const what = isLost ? "No answer from HTAS." : "HTAS answers, but has not finished a cycle for minutes.";
+  const remedy = isLost ? "Trying again." : "Check its log and /healthz.";
+  show(line, h("b", {}, what), ` These figures are from ${day(shown)} ${seconds(shown)} ${zone(shown)}, ${length(age_s)} ago. ${remedy}`);
 }
 
 setInterval(draw, 1000);

@@ -4,7 +4,7 @@ import { get, post, Refused } from "./api.js";
 import { ranked } from "./chart.js";
 import { folded, h, podAt, settled, show } from "./dom.js";
 import { unpriced } from "./now.js";
-import { bytes, cores, counted, money, number, spoken } from "./words.js";
+import { bytes, cores, counted, money, number, price, spoken } from "./words.js";
 import { changeOf, mark, MOST_REPLICAS, wrongFlavour, wrongReplicas } from "./whatif-fields.js";
 
 const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
@@ -27,7 +27,7 @@ export function whatIf() {
     "div",
     { class: "page" },
     h("div", { class: "tools" }, h("h1", {}, "What if"), h("button", { type: "button", class: "quiet", onclick: () => { change = empty(); wrong.clear(); draw(); } }, "Start over")),
-    h("p", { class: "intro" }, "Change something, and the planner works out the bill and the machines at once. Nothing is carried out."),
+    h("p", { class: "intro" }, "Change something, and the planner computes the cost and the machines. Nothing is carried out."),
     glance,
     h("div", { class: "halves wide" }, controls, result),
   );
@@ -70,14 +70,14 @@ export function whatIf() {
       complain("The planner is busy", error.message, h("button", { type: "button", class: "main", onclick: ask }, "Ask again"));
       return;
     }
-    complain("The planner is busy", `It is asked again in ${after} s.`);
+    complain("The planner is busy", `Trying again in ${after} s.`);
     setTimeout(() => mine === shown && root.isConnected && answerTo(mine, times + 1), after * 1000);
   }
 
   /** All that is wrong with the change, here and at the rows that it is of. */
   function refuse(faults) {
     mark(controls, faults);
-    complain("That makes no sense", "", h("ul", {}, faults.map((each) => h("li", {}, each))));
+    complain("Invalid change", "", h("ul", {}, faults.map((each) => h("li", {}, each))));
     result.removeAttribute("aria-busy");
   }
 
@@ -105,7 +105,7 @@ export function whatIf() {
       "section",
       { class: "card" },
       h("h2", {}, "Lift a rule"),
-      h("p", { class: "note" }, "Rules that keep pods where they are, and with them their nodes."),
+      h("p", { class: "note" }, "These rules keep pods, and so their nodes, where they are."),
       folded(
         "switches",
         asIs.rules.map((rule) =>
@@ -116,9 +116,9 @@ export function whatIf() {
               "label",
               {},
               h("input", { type: "checkbox", checked: change.lift.includes(rule.rule), onchange: (event) => { change.lift = event.target.checked ? [...change.lift, rule.rule] : change.lift.filter((name) => name !== rule.rule); ask(); } }),
-              h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : ": how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
+              h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : ": limits how much is drained", h("small", {}, `To lift it: ${rule.remedy}`)),
             ),
-            rule.such_as && h("a", { class: "such", href: podAt(rule.such_as, "#/what-if") }, `such as ${rule.such_as.split("/")[1]}`),
+            rule.such_as && h("a", { class: "such", href: podAt(rule.such_as, "#/what-if") }, `for example ${rule.such_as.split("/")[1]}`),
           ),
         ),
         { most: 8, what: "rule" },
@@ -164,7 +164,7 @@ export function whatIf() {
       h("li", { class: "added", "data-key": `flavours.${flavour.name}` }, h("span", {}, h("b", {}, flavour.name), h("small", {}, `${flavour.cpu} cores, ${flavour.memory}, ${flavour.price} ${asIs.currency}/h`)), h("button", { type: "button", class: "quiet", onclick: () => { change.flavours = change.flavours.filter((each) => each !== flavour); draw(); } }, "Remove")),
     );
     const fields = { name: "big", cpu: "16", memory: "64Gi", price: "0.80" };
-    const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, value, required: true, pattern: ".*\\S.*", size: 6 })));
+    const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, placeholder: value, required: true, pattern: ".*\\S.*", size: 6 })));
     const typed = Object.fromEntries(inputs.map((label) => label.querySelector("input")).map((input) => [input.name, input]));
     for (const input of Object.values(typed)) input.addEventListener("input", () => input.setCustomValidity(""));
     const add = (flavour) => {
@@ -184,35 +184,35 @@ export function whatIf() {
   }
 
   function told(answer) {
-    const price = (mix) => Number(mix.price_per_hour);
+    const costOf = (mix) => Number(mix.price_per_hour);
     const base = answer.as_is ?? answer; // of the same moment: the cluster goes on while somebody tries things out
-    const before = price(base.now);
+    const before = costOf(base.now);
     const bought = Object.entries(answer.bought).map(([name, count]) => `${count} × ${name}`).join(", ");
     const rows = [
-      { name: answer.counts_bought && Object.keys(asIs.bought).length ? "As it is, with what waits" : "As it is", href: "#/now", value: before, kind: "mine" },
-      ...(isChanged() && price(answer.now) !== before ? [{ name: "So changed", value: price(answer.now), kind: "mine" }] : []),
-      { name: "Packed onto fewer nodes", value: price(answer.packed), under: moving(answer.packed.moves) },
-      { name: "Cheapest found, bought anew", value: price(answer.best), under: moving(answer.best.moves) },
-      ...(answer.least_is_reachable ? [{ name: "Lower bound", under: "between: whole machines, and what no search finds", value: Number(answer.least_per_hour), kind: "floor" }] : []),
+      { name: answer.counts_bought && Object.keys(asIs.bought).length ? "As it is, with pending pods" : "As it is", href: "#/now", value: before, kind: "mine" },
+      ...(isChanged() && costOf(answer.now) !== before ? [{ name: "With the change", value: costOf(answer.now), kind: "mine" }] : []),
+      { name: "Packed onto fewer nodes", value: costOf(answer.packed), under: moving(answer.packed.moves) },
+      { name: "Cheapest mix found", value: costOf(answer.best), under: moving(answer.best.moves) },
+      ...(answer.least_is_reachable ? [{ name: "Lower bound", under: "no mix costs less; it may be unreachable", value: Number(answer.least_per_hour), kind: "floor" }] : []),
     ];
-    const best = price(answer.best);
-    const known = price(base.best);
+    const best = costOf(answer.best);
+    const known = costOf(base.best);
     const delta = best - known;
-    const verdict = isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now";
-    show(glance, h("span", {}, verdict), h("b", { class: "n" }, `${money(best)} ${answer.currency}/h`), isChanged() && Math.abs(delta) >= 1e-9 ? h("b", { class: `n ${delta < 0 ? "good" : "bad"}` }, `${delta < 0 ? "−" : "+"}${money(Math.abs(delta))}`) : null);
+    const verdict = isChanged() ? "Cheapest with the change" : "Cheapest for what runs now";
+    show(glance, h("span", {}, verdict), h("b", { class: "n" }, `${price(best)} ${answer.currency}/h`), isChanged() && Math.abs(delta) >= 1e-9 ? h("b", { class: `n ${delta < 0 ? "good" : "bad"}` }, `${delta < 0 ? "−" : "+"}${price(Math.abs(delta))}`) : null);
     return [
       h(
         "section",
         { class: "card verdict" },
         h("h2", {}, verdict),
-        h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
-        h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `${answer.headline}.`),
-        onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, `Dearer flavours make nothing cheaper: the search, which is no exhaustive one, found these machines only now. At the prices of today they cost less still.`),
+        h("p", { class: "value" }, price(best), h("small", {}, ` ${answer.currency}/h`)),
+        h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${price(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${price(known)}), ${money(Math.abs(delta) * 730)} a month`]) : `${answer.headline}.`),
+        onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, "Higher prices make nothing cheaper. The search is not exhaustive and found these machines only now; at today's prices they cost even less."),
         unpriced(answer.unpriced),
         answer.lacking ? h("p", { class: "note" }, `${answer.lacking}.`) : null,
-        ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
-        answer.why_waiting.map((each) => h("p", { class: "warn" }, `Would wait: ${counted(each.pods, "pod")} (${spoken(each.reason)}): ${each.message}.`, each.remedy && h("small", {}, ` What would change it: ${each.remedy}`))),
-        bought && h("p", { class: "note" }, answer.counts_bought ? `Bought for pods that wait: ${bought}` : `Pods that wait will be bought ${bought}: not in these figures`),
+        ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: price, caption: "Cost per hour" }),
+        answer.why_waiting.map((each) => h("p", { class: "warn" }, `Would be pending: ${counted(each.pods, "pod")} (${spoken(each.reason)}): ${each.message}.`, each.remedy && h("small", {}, ` To change it: ${each.remedy}`))),
+        bought && h("p", { class: "note" }, answer.counts_bought ? `Launched for pending pods: ${bought}` : `Not in these figures: ${bought}, launched for pending pods`),
       ),
       h("section", { class: "card" }, h("h2", {}, "Machines"), placement(answer)),
     ];
@@ -224,12 +224,12 @@ export function whatIf() {
     const weight = (name) => Math.max(now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0);
     const names = all.length <= MIXES ? all : [...all].sort((a, b) => weight(b) - weight(a)).slice(0, MIXES).sort();
     const most = Math.max(...names.map((name) => Math.max(now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0)), 1);
-    const cell = (count, kind) => h("td", { class: "rod" }, h("span", { class: kind, style: { "--part": count / most } }), h("i", { class: "n" }, number(count)));
+    const cell = (count, kind) => h("td", { class: "rod" }, count > 0 && h("span", { class: kind, style: { "--part": count / most } }), h("i", { class: "n" }, number(count)));
     const left = all.length - names.length;
     return [h(
       "table",
       { class: "mixes" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Flavour"), h("th", { scope: "col" }, "now"), h("th", { scope: "col" }, isChanged() ? "with that changed" : "cheapest found"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Flavour"), h("th", { scope: "col" }, "now"), h("th", { scope: "col" }, isChanged() ? "with the change" : "cheapest found"))),
       h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name), cell(now.flavours[name] ?? 0, "mine"), cell(answer.best.flavours[name] ?? 0, ""))), h("tr", { class: "all" }, h("th", { scope: "row" }, "all"), h("td", { class: "n" }, number(now.nodes)), h("td", { class: "n" }, number(answer.best.nodes)))),
     ), left > 0 && h("p", { class: "note" }, `and ${counted(left, "flavour")} with fewer machines`)];
   }
@@ -247,7 +247,7 @@ export function whatIf() {
     },
     async draw() {
       if (levers) return; // while somebody tries things out, what they are compared with stays as it was
-      show(result, h("p", { class: "note" }, "Working it out …"));
+      show(result, h("p", { class: "note" }, "Computing …"));
       levers = await get("/what-if");
       asIs = levers.as_is;
       draw();

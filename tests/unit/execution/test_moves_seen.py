@@ -101,6 +101,12 @@ def test_each_move_is_told_once() -> None:
     assert moves.look() == []
 
 
+def test_a_pod_that_ended_during_its_move_failed_nothing() -> None:
+    """`htas history` and the page Decisions had it as a move that failed."""
+    ended = msgspec.structs.replace(BACK, reason=Failure.SOURCE_ENDED, detail="it ended")
+    assert [outcome.status for outcome in seen(ended).look()] == ["dropped"]
+
+
 def test_what_an_earlier_daemon_told_is_not_told_again() -> None:
     moves = seen(DONE, BACK)
     moves.begin({"kubelet-checkpoint": MoveTimes().learned(DONE)}, NOW - 4)

@@ -72,6 +72,10 @@ def test_the_cluster_at_a_glance(url: str) -> None:
         pytest.param("?why=DoNotDisrupt", [], None, id="kept for a reason that none has"),
         pytest.param("?text=fore", ["foreign"], None, id="by name"),
         pytest.param("?group=nowhere", [], None, id="of no such group"),
+        pytest.param("?reverse=true", ["foreign", "a"], None, id="the emptiest first"),
+        pytest.param("?sort=price", ["foreign", "a"], None, id="by price"),
+        pytest.param("?sort=price&reverse=true&limit=1", ["a"], 1, id="the first page of the dearest"),
+        pytest.param("?sort=pods", ["foreign", "a"], None, id="by pods"),
     ],
 )
 def test_nodes_a_page_at_a_time(query: str, names: list[str], following: int | None, url: str) -> None:
@@ -100,6 +104,8 @@ def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
         pytest.param("/explain/pod?name=default/none", 404, "there is none", id="why, of no such pod"),
         pytest.param("/explain/node?name=none", 404, "none", id="why, of no such node"),
         pytest.param("/nodes?limit=0", 400, "limit", id="a page of nothing"),
+        pytest.param("/nodes?sort=colour", 400, "sort", id="an order that there is not"),
+        pytest.param("/money?since=99999999999", 400, "before", id="money of the future"),
         pytest.param("/nodes?colour=red", 400, "colour", id="an unknown query"),
         pytest.param("/cycles/99/replay", 404, "not in the store", id="no such cycle"),
         pytest.param("/cycles/x/replay", 400, "is no number", id="no number"),

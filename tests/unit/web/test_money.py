@@ -16,6 +16,7 @@ from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.reasons import Kept, ProposalReason, Unplaced
 from htas.model.savings import Course, Savings
+from htas.ports import GivenError
 from htas.profiler.accounts import ALWAYS
 from htas.profiler.shares import IDLE
 from htas.web.chronicle import Chronicle, Decision
@@ -76,6 +77,31 @@ def test_money_and_costs_tell_one_sum(saw: Seat) -> None:
     parts = {part.key: part.amount for part in cost_report(whole, CostBy.NAMESPACE).parts}
     assert (told.spent, told.idle) == (str(bill_amount(whole.total)), parts[IDLE])
     assert told.month_so_far == told.spent
+
+
+def test_the_period_before_is_told_where_the_bills_go_back_so_far(saw: Seat) -> None:
+    """The machine came an hour ago: half an hour has one before it, and a day has not."""
+    half = money_report(saw, saw.picture(), 24.0, NOW - 1800)
+    assert (half.spent, half.before) == ("0.050000", "0.050000")
+    assert money_report(saw, saw.picture(), 24.0).before == ""
+
+
+def test_a_range_is_as_long_as_it_is_said_and_the_month_is_of_now(saw: Seat) -> None:
+    quarter = money_report(saw, saw.picture(), 24.0, NOW - 1800, NOW - 900)
+    whole = money_report(saw, saw.picture(), 24.0)
+    assert (quarter.since, quarter.until, quarter.spent) == (NOW - 1800, NOW - 900, "0.025000")
+    assert f"{sum(bucket.spent for bucket in quarter.buckets):.6f}" == quarter.spent
+    assert (quarter.price_per_hour, quarter.month_so_far) == (whole.price_per_hour, whole.spent)
+    with pytest.raises(GivenError, match="before"):
+        money_report(saw, saw.picture(), 24.0, NOW + 60)
+
+
+def test_decisions_of_a_time(saw: Seat) -> None:
+    for each in (BUY, EMPTY, RELEASE):
+        saw.chronicle._decisions.append(each)
+    saw.chronicle.has_looked_back = True
+    told = decision_page(saw, saw.picture(), since=NOW - 3700, until=NOW - 3600)
+    assert ([item.kind for item in told.items], told.counts) == (["empty"], {"empty": 1})
 
 
 def test_what_would_have_been_saved_is_one_sum_on_both_pages(seat: Seat) -> None:

@@ -18,6 +18,7 @@ def owned_by(kind: str, name: str, api_version: str = "", **labels: str) -> Mani
     ("name", "meta", "template"),
     [
         pytest.param("web-6d4cf56db6-x7k2p", owned_by("ReplicaSet", "web-6d4cf56db6", **{"pod-template-hash": "6d4cf56db6"}), "Deployment/web", id="a Deployment, whatever its revision"),
+        pytest.param("web-6d4cf56db6-x7k2p", owned_by("ReplicaSet", "web-6d4cf56db6", **{"rollouts-pod-template-hash": "6d4cf56db6"}), "Rollout/web", id="a Rollout of Argo's"),
         pytest.param("web-x7k2p", owned_by("ReplicaSet", "web"), "ReplicaSet/web", id="a ReplicaSet of its own"),
         pytest.param("backup-29384160-x7k2p", owned_by("Job", "backup-29384160"), "CronJob/backup", id="a CronJob, whatever the minute"),
         pytest.param("train-17-x7k2p", owned_by("Job", "train-17"), "Job/train-#", id="numbered Jobs"),
