@@ -21,7 +21,7 @@ from tests.stories.test_learning import nights
 
 pytestmark = pytest.mark.timeout(180)
 
-TAKEN_OVER = {"claims", "disruptions", "learned", "bills"}
+TAKEN_OVER = {"claims", "claims_made_since", "disruptions", "learned", "bills"}
 """Once, when it begins to lead: the journal, from which it goes on."""
 REMEMBERED = {"cycles", "runs"}
 """Once, in its first cycle: how far the last daemon came, and how long work runs."""
