@@ -389,7 +389,10 @@ RETRIES = st.builds(Retries, st.floats(30.0, 300.0), st.booleans(), st.integers(
 @settings(max_examples=10, deadline=None, derandomize=True, phases=UNSHRUNK)
 @given(
     st.lists(RETRIES, min_size=1, max_size=3, unique_by=lambda each: each.seed),
-    st.sampled_from(("vanishes at once", "a taint for ever", "starts nothing", *BOOTS)),
+    # Not what registers bare: HTAS gives it its labels, and its pods run.
+    st.sampled_from(
+        ("vanishes at once", "a taint for ever", "starts nothing", Boot.FAILS.value, Boot.NEVER_REGISTERS.value)
+    ),
     RESTARTS,
 )
 def test_so_many_machines_are_launched_for_nothing_in_a_namespace_whatever_its_makers_are_called(
@@ -401,4 +404,4 @@ def test_so_many_machines_are_launched_for_nothing_in_a_namespace_whatever_its_m
     story = Played(Course((fault,), arrivals, rescales, None, restarts_every_s)).story
     most = OWNERS_OF_A_NAMESPACE * story.policy.max_launches_per_pod
     launched = [result.snapshot.taken_at for result in story.seen for _ in result.plan.launch]
-    assert most_within_an_hour(launched) <= most + len(makers) - 1
+    assert most_within_an_hour(launched) <= most + len(makers) * story.policy.max_launches_per_pod

@@ -10,14 +10,17 @@ import msgspec
 from htas.daemon.cycle import CycleResult
 from htas.model.claims import ClaimState
 from htas.model.nodes import Node
+from htas.model.pods import Owner, Phase
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Rescale, Workload
 from htas.sandbox.world import World
+from tests.builders import make_pod
 from tests.laws.test_launch_laws import JournalAlone
 from tests.stories.play import GIB, Story, job, service
 from tests.stories.test_unused_launches import (
     HOUR,
+    OtherKubelets,
     launched_at,
     most_within_an_hour,
     policy,
@@ -196,3 +199,49 @@ def test_what_is_in_use_is_known_after_a_restart_by_what_runs_there() -> None:
     story.play(1500.0)
     assert story.seen[-1].plan.memory.launches.open == {}
     assert [claim.launched_for for claim in story.store.claims()] == [()]
+
+
+# What others put on new nodes, and outages.
+
+MANAGER = Owner("InstanceManager", "default", "im-uid", None)
+
+
+def seat_an_agent(world: World, node: Node) -> Node:
+    """A controller of others puts a pod on each new node as it registers, and does not say that it is an agent."""
+
+    def seat() -> None:
+        if any(each.name == node.name for each in world.cluster.observe().nodes):
+            name, now = f"im-{node.name}", world.clock.now()
+            requests = Resources(500, GIB // 4, 0, 1)
+            agent = make_pod(name, node=node.name, phase=Phase.RUNNING, scheduler="default-scheduler", created_at=now)
+            world.cluster.add_pod(msgspec.structs.replace(agent, started_at=now, requests=requests, owner=MANAGER))
+
+    world.queue.after(3.0, seat)
+    return node
+
+
+def test_a_pod_that_agents_leave_no_room_on_new_nodes_has_three_within_an_hour() -> None:
+    """It had 60, and no reason was reported: each node was full of others' pods, and so no launch in vain."""
+    wishes = service("wide", 1, requests=Resources(3800, 4 * GIB, 0, 1))
+    story = story_of(wishes, seat_an_agent)
+    story.play(3 * HOUR)
+    assert most_within_an_hour(story) == 3
+    assert Unplaced.TOO_MANY_LAUNCHES in told(story)
+
+
+def test_services_that_an_outage_cost_a_machine_each_run_soon_after_it() -> None:
+    """Each of 15 services had one machine, which failed: they waited for an hour, by the bound of their namespace."""
+    arrivals = [wide(f"web-{letter * 3}") for letter in "abcdefghijklmno"]
+    story = Story(policy(), *arrivals, cluster=OtherKubelets)
+    cluster = story.world.cluster
+    assert isinstance(cluster, OtherKubelets)
+
+    def register(node: Node) -> Node:
+        if story.world.clock.now() - story.start < 180.0:
+            instance = node.provider_id.removeprefix("sandbox:///")
+            story.world.queue.after(1.0, partial(vanish_if_there, story.world, instance))
+        return node
+
+    cluster.register = register
+    story.play(1200.0)
+    assert sum(pod.started_at is not None for pod in story.world.cluster.observe().pods) == 15

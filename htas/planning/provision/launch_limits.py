@@ -6,9 +6,9 @@ forgives those before it. Since its machine may fail as well, an owner has as ma
 in use, and no more than that. After an unused launch its flavour pauses for these pods, twice as long each time
 (`timeouts.backoffInitial` to `timeouts.backoffMax`). Other flavours may be launched at once; each launch counts.
 
-Requests that grow with each retry, and makers with random names, have another owner each time. So the launches for a
-namespace that nobody came to use are bounded as well, whatever its owners are called (`OWNERS_OF_A_NAMESPACE`). An
-owner whose machines are in use, or whose pods run, does not count and may go on.
+Requests that grow with each retry, and makers with random names, have another owner each time. So the launches for
+owners of a namespace that are gone are bounded as well, whatever they were called (`OWNERS_OF_A_NAMESPACE`). An owner
+that has pending pods has its own bound. One whose machines are in use, or whose pods run, may go on.
 """
 
 from __future__ import annotations
@@ -151,9 +151,12 @@ class _Limits:
     def of_nobody(self) -> Mapping[str, list[float]]:
         """When launches were made within the last hour that nobody came to use, oldest first: by namespace, of those
         that have too many."""
-        at_work, most = self.at_work, self._most_of_namespace
+        most = self._most_of_namespace
+        pods = self.context.snapshot.cluster.pods if self._suspects else ()
+        present = {self.owners.of(pod) for pod in pods if pod.node is None and pod.namespace in self._suspects}
+        innocent = present | self.at_work
         found = {
-            namespace: sorted(at for owner, at in each if owner not in at_work)
+            namespace: sorted(at for owner, at in each if owner not in innocent)
             for namespace, each in self._suspects.items()
         }
         return {namespace: launched_at for namespace, launched_at in found.items() if len(launched_at) >= most}

@@ -8,7 +8,8 @@ hour, once such a pod has succeeded there, or when the machine ends without fail
 before that, when it is deleted though pods of the owner stayed pending while it was there, or when the node refuses
 those pods though nothing else runs there. What follows is in `launch_limits.py`.
 
-A node that others have filled was no wasted launch: it would have taken the pods. It is followed no further. Nor is a
+A node that others have filled was no wasted launch: it would have taken the pods. It is followed no further, and counts
+as a try for those of its pods that still have no room: agents may fill every new node. Nor is a
 launch unused whose pods their controller removed before the machine came: no pod needed it any more. If nothing ever
 ran there, that counts for the namespace (`Launches.of_nobody`), whose pods may come again under another owner.
 """
@@ -302,6 +303,8 @@ class _Followed:
             return False
         cls = simulated.book.class_of(pod)
         if self._could_hold(pod, row) and (is_in_use or self._placements.get(row)):
+            if is_in_use:
+                self._note_tries(owner, [uid for uid in uids if uid in self._pods and uid not in self._placed], launch)
             return is_in_use
         if simulated.sim.fits(cls, row):
             return False
@@ -343,12 +346,15 @@ class _Followed:
         if left is not None and (left.launched_at or left.flavours):
             self._unused[owner] = left
 
+    def _note_tries(self, owner: str, uids: Iterable[str], launch: OpenLaunch) -> None:
+        for uid in uids:
+            key = pod_of_owner(owner, uid)
+            self._tries[key] = (*self._tries.get(key, ()), launch.at)
+
     def _note_unused(self, owner: str, uids: Sequence[str], launch: OpenLaunch, why: str) -> list[str]:
         """The owner, if the launch counts for it; none if it counts for its own pods alone."""
         is_of_unknown_pods = not uids and owner in launch.owners and not owner.startswith(MINIMUM)
-        for uid in ("",) if is_of_unknown_pods else uids:
-            key = pod_of_owner(owner, uid)
-            self._tries[key] = (*self._tries.get(key, ()), launch.at)
+        self._note_tries(owner, ("",) if is_of_unknown_pods else uids, launch)
         if launch.at <= self._used.get(owner, -math.inf):
             return []  # others of the owner use what was launched with it
         now, known = self._context.now, self._unused.get(owner, UnusedLaunches())
