@@ -62,6 +62,8 @@ log = structlog.get_logger()
 REMEMBERED_RUNS = 20_000
 """So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
 REMEMBER_AGAIN_S = 60.0
+MOST_OF_A_DEFECT = 300
+"""Characters of an error that the status shows; the log has all of it."""
 READ_CYCLES = 5
 """A daemon begins with the newest cycle on record, and with the one before it where that row is damaged."""
 
@@ -159,6 +161,7 @@ class Daemon:
         self._stays = Stays()
         self._has_begun = False
         self._unrecorded = ""
+        self._defect = ""
         self.recorded: int | None = None
         """The number under which the last cycle is on record; None: it is not, since nothing was done in it."""
         self._unwritten: deque[Run] = deque(maxlen=REMEMBERED_RUNS)
@@ -196,8 +199,8 @@ class Daemon:
 
     @property
     def store_problem(self) -> str:
-        """Why what is done cannot be written down (the journal, or history); empty: it can."""
-        return self._journal.problem or self._unrecorded
+        """Why what is done cannot be written down (the journal, or history), or is not looked after; empty: it is."""
+        return self._journal.problem or self._defect or self._unrecorded
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
@@ -328,11 +331,19 @@ class Daemon:
         if not self._journal.works():
             return []
         try:
-            return self._repaired()
+            repairs = self._repaired()
         except HTASError:
             if not self._journal.problem:
                 raise
             return []  # the journal has told; work is placed all the same
+        except Exception as error:  # a defect of ours: pods are bound all the same, and nothing is launched or drained
+            defect = f"a defect of htas: {type(error).__name__}: {error}"[:MOST_OF_A_DEFECT]
+            if defect != self._defect:
+                log.exception("machines and drains are not looked after, on a defect of htas; pods are bound")
+            self._defect = defect
+            return []
+        self._defect = ""
+        return repairs
 
     def _repaired(self) -> list[Outcome]:
         self.bookkeeper.remember()
@@ -359,6 +370,10 @@ class Daemon:
                 self._cloud_calls.resume()
         except HTASError as error:
             self._cloud = msgspec.structs.replace(self._cloud, problem=str(error) or type(error).__name__)
+        except Exception as error:  # a defect of ours, or an answer that no adapter foresaw
+            if not was_away:
+                log.exception("what the cloud shows cannot be read")
+            self._cloud = msgspec.structs.replace(self._cloud, problem=f"{type(error).__name__}: {error}")
         return self._cloud
 
     def observe(self) -> ClusterSnapshot:
@@ -378,7 +393,7 @@ class Daemon:
             capped_view(view, claims, catalogue),
             pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
-        if self._journal.problem:
+        if self._journal.problem or self._defect:
             claims = ready_by_now(claims, view.nodes, self.policy, learned)
         self._expectations.settle(view.pods, now)
         self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
@@ -395,7 +410,7 @@ class Daemon:
             backoffs=self._backoffs.current(now),
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
-            store_problem=self._journal.problem,
+            store_problem=self._journal.problem or self._defect,
             learned=learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,

@@ -10,7 +10,7 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
-from htas.model.search_failures import OptionalSearch
+from htas.model.search_failures import OptionalSearch, SearchFailure
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.optional_searches import OptionalSearches, SearchRunner, as_it_is, failure_of
@@ -55,7 +55,10 @@ def plan(
     anything else but placing raises, the plan only binds.
     """
     with _collected_rarely():
-        return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
+        try:
+            return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
+        except Exception as error:  # of the limits: each plan within them has its own guard
+            return _placed_only(snapshot, policy, now, (failure_of(OptionalSearch.BEYOND_PLACING, error),))
 
 
 NEW_OBJECTS = 50_000
@@ -87,11 +90,16 @@ def _planned(
         return runner(OptionalSearch.BEYOND_PLACING, lambda: _whole_plan(snapshot, policy, now, stages, searches))
     except Exception as error:  # whatever it is: pods are bound all the same
         failures = (*searches.failures, failure_of(OptionalSearch.BEYOND_PLACING, error))
+    return _placed_only(snapshot, policy, now, failures)
+
+
+def _placed_only(snapshot: ClusterSnapshot, policy: Policy, now: float, failures: Sequence[SearchFailure]) -> Plan:
+    """The plan of a cycle in which anything but placing failed."""
     simulated = open_simulation(snapshot, policy, now)
-    placer = Placer(policy, simulated.pools, None)
+    context = PlanContext(simulated, snapshot, policy, now, Placer(policy, simulated.pools, None), OptionalSearches())
     row_of = simulated.sim.table.row_of
     with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
-        return place_only(PlanContext(simulated, snapshot, policy, now, placer, searches), failures)
+        return place_only(context, failures)
 
 
 def _whole_plan(

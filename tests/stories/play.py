@@ -22,8 +22,9 @@ GIB = 2**30
 
 
 def no_search_failed(result: CycleResult) -> None:
-    """The planner does without a search that raises, so a story would not notice."""
+    """The daemon does without a search that raises, and without repairs: a story would not notice."""
     assert result.plan.failures == ()
+    assert "a defect of htas" not in result.snapshot.store_problem
 
 
 class Story:

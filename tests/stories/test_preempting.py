@@ -197,8 +197,8 @@ def test_nobody_is_evicted_for_a_pod_that_waits_no_more() -> None:
     assert story.world.ledger.evictions == 0
 
 
-class KilledError(Exception):
-    """Stands for the end of the process in stories, which share one."""
+class KilledError(BaseException):
+    """Stands for the end of the process in stories, which share one: nothing catches it."""
 
 
 @pytest.mark.parametrize("point", [point for point in crash_points.POINTS if point.startswith("preempt.")])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.failed_searches import FailedSearches
 from htas.daemon.metrics import Metrics
@@ -16,7 +20,8 @@ from htas.model.plan import Plan
 from htas.model.reasons import OutcomeReason
 from htas.model.search_failures import OptionalSearch, SearchFailure
 from htas.planning.planner import plan
-from tests.builders import NOW
+from htas.sandbox.cloud import SandboxCloud
+from tests.builders import NOW, make_node, make_policy
 from tests.laws.test_optional_search_laws import SEARCHES, Failing
 from tests.stories.play import Story, job
 
@@ -56,6 +61,48 @@ def test_each_failure_is_counted_and_each_defect_recorded_once() -> None:
     assert len(messages) == len(set(messages)) >= 2
     in_plans = sum(len(result.plan.failures) for result in played.seen)
     assert sum(played.failures(search) for search in SEARCHES) == in_plans > len(messages)
+
+
+class OddBooks(SqliteStore):
+    """A store whose bills make the daemon stumble."""
+
+    def bills(self, *_: object, **__: object) -> Any:
+        raise ValueError("no such bill")
+
+
+@dataclass
+class OddCloud:
+    """A cloud whose list makes the daemon stumble."""
+
+    cloud: SandboxCloud
+
+    def instances(self) -> Any:
+        raise KeyError("flavor")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cloud, name)
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        pytest.param({"store": OddBooks(":memory:")}, "a defect of htas: ValueError: no such bill", id="its books"),
+        pytest.param({"provider": None}, "", id="an answer of the cloud"),
+    ],
+)
+def test_a_defect_in_what_looks_after_machines_costs_no_bind(odd: dict[str, Any], problem: str) -> None:
+    story = Story(make_policy(), job("a"))
+    story.world.cluster.add_node(make_node("n-1", created_at=story.start))
+    if "provider" in odd:
+        odd = {"provider": OddCloud(story.world.cloud)}
+    daemon, seen = Daemon(replace(story.ports, **odd), story.policy), list[CycleResult]()
+    daemon.listeners.append(seen.append)
+    with capture_logs() as logs:
+        VirtualDriver(story.world, daemon).run_until(story.start + 300.0)
+    assert [o.subject for result in seen for o in result.outcomes if o.action is Action.BIND] == ["default/a-1"]
+    assert daemon.store_problem == problem
+    assert sum(entry["log_level"] == "error" for entry in logs) == 1, "told once"
+    assert not any(result.plan.launches for result in seen)
 
 
 def test_metrics_begin_with_nought() -> None:
