@@ -98,7 +98,7 @@ def test_what_counts_for_purchases_alone_is_refused_where_nothing_is_bought(
     tmp_path: Path, key: str, value: str, default: str
 ) -> None:
     assert told(tmp_path, group(f"tier: edge, {key}: {value}")) == [
-        f"htas.yaml:5 nodeGroups[0].{key}: nothing is bought for an edge group that is not elastic; "
+        f"htas.yaml:5 nodeGroups[0].{key}: nothing is launched for an edge group that is not elastic; "
         "write `elastic: true` or remove it"
     ]
     for sound in (f"tier: edge, {key}: {default}", f"tier: edge, elastic: true, {key}: {value}"):

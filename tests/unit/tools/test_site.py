@@ -123,7 +123,7 @@ def test_the_reference_of_metrics_has_labels_and_help() -> None:
 def test_the_reference_of_reasons_has_every_word() -> None:
     page = reasons_page()
     assert [each.value for kind in REASONS.values() for each in kind if f"| `{each.value}` |" not in page] == []
-    assert "| `QuotaReached` | The cloud would not grant another machine. | A higher quota of the project. |" in page
+    assert "| `QuotaReached` | The project's quota forbids another machine. | Raise the quota of the project. |" in page
 
 
 def test_the_reference_of_labels_has_those_of_every_module() -> None:

@@ -178,7 +178,7 @@ def test_the_command_lists_and_says(address: str, approvals: Approvals, tmp_path
     (key,) = waiting(approvals)
     listed = CliRunner().invoke(app, ["approve", "--list", *server])
     assert (listed.exit_code, key in listed.output) == (0, True), listed.output
-    assert "waits, 30m left" in " ".join(listed.output.split()), "by the clock that the daemon goes by"
+    assert "pending, 30m left" in " ".join(listed.output.split()), "by the clock that the daemon goes by"
     said = CliRunner().invoke(app, ["approve", key, "--reject", *server])
     assert (said.exit_code, "rejected by http.tokenFile" in " ".join(said.output.split())) == (0, True), said.output
     assert not waiting(approvals)

@@ -20,7 +20,7 @@ class Clock:
 
 def test_a_second_piece_of_work_is_told_to_come_again() -> None:
     turns = Turns("a what-if", Share(0.25, saved_s=10.0))
-    with turns.one(), pytest.raises(TransientError, match="somebody else") as told, turns.one():
+    with turns.one(), pytest.raises(TransientError, match="another user") as told, turns.one():
         pass
     assert told.value.retry_after_s
     with turns.one():
