@@ -39,7 +39,7 @@ def test_a_purchase_is_seen_as_it_happens(cluster: Cluster, page: Page, tmp_path
     with Htas(config, tmp_path / "log") as daemon:
         daemon.says("leads")
         enter(page, daemon)
-        expect(page.locator(".totals")).to_contain_text("everything has a place", timeout=SOON_MS)
+        expect(page.locator(".totals")).to_contain_text("every pod has a node", timeout=SOON_MS)
         expect(page.locator(".node")).to_have_count(0)
         cluster.create(job("train", "600s", "300m", "300Mi", count=3))  # together as much as the smallest flavour
         on_its_way(page)
@@ -61,10 +61,10 @@ def enter(page: Page, daemon: Htas) -> None:
 
 
 def on_its_way(page: Page) -> None:
-    coming = page.locator(".beside .card", has_text="On their way")
-    expect(coming).to_contain_text("3 pods wait for it", timeout=SOON_MS)
-    expect(page.locator(".totals")).to_contain_text("3 have a machine coming")
-    expect(page.locator(".totals")).to_contain_text("1 machine on the way")
+    coming = page.locator(".beside .card", has_text="Starting")
+    expect(coming).to_contain_text("for 3 pending pods", timeout=SOON_MS)
+    expect(page.locator(".totals")).to_contain_text("3 have a machine starting")
+    expect(page.locator(".totals")).to_contain_text("1 machine starting")
 
 
 def with_its_pods(page: Page) -> str:
@@ -72,10 +72,10 @@ def with_its_pods(page: Page) -> str:
     node = page.locator(".node")
     expect(node).to_have_attribute("aria-label", re.compile(r"\b3 pods\b"), timeout=SOON_MS)
     expect(node.locator(".block")).to_have_count(3)
-    expect(page.locator(".totals")).to_contain_text("everything has a place")
+    expect(page.locator(".totals")).to_contain_text("every pod has a node")
     node.click()
     detail = page.get_by_role("dialog")
-    expect(detail).to_contain_text("Why it is here")
+    expect(detail).to_contain_text("Why it is kept")
     expect(detail.get_by_role("table").get_by_role("link")).to_have_count(3)
     detail.get_by_role("table").get_by_role("link").first.click()
     expect(detail.locator(".kind")).to_have_text("pod")
@@ -86,22 +86,22 @@ def with_its_pods(page: Page) -> str:
 
 def told(page: Page, node: str) -> None:
     """Why it was bought, and that the planner would do the same again."""
-    page.get_by_role("link", name="bought and why").click()
+    page.get_by_role("link", name="launches").click()
     bought = page.locator(".timeline li")
     expect(bought).to_have_count(1)
-    expect(bought).to_contain_text("bought")
+    expect(bought).to_contain_text("launched")
     expect(bought.locator("a.subject")).to_have_text(node)
     bought.get_by_role("button", name="Plan cycle").click()
-    expect(bought.locator(".again")).to_have_text("The same plan again, by today's policy.")
+    expect(bought.locator(".again")).to_have_text("Today's policy gives the same plan.")
 
 
 def returned(page: Page, node: str) -> None:
     """The same page, open all the time; all that was decided about the machine is a click away."""
-    page.get_by_role("button", name="bought").click()
-    expect(page.locator(".timeline li", has_text="returned")).to_contain_text(node, timeout=SOON_MS)
-    page.locator(".timeline li", has_text="returned").locator("a.subject").click()
+    page.get_by_role("button", name="launched").click()
+    expect(page.locator(".timeline li", has_text="deleted")).to_contain_text(node, timeout=SOON_MS)
+    page.locator(".timeline li", has_text="deleted").locator("a.subject").click()
     expect(page.get_by_role("searchbox")).to_have_value(node)
-    expect(page.locator(".timeline .said b").last).to_have_text("bought")
+    expect(page.locator(".timeline .said b").last).to_have_text("launched")
     page.locator('#pages a[href="#/now"]').click()
-    expect(page.locator(".totals")).to_contain_text("everything has a place")
+    expect(page.locator(".totals")).to_contain_text("every pod has a node")
     expect(page.locator(".node")).to_have_count(0)

@@ -79,7 +79,12 @@ def test_patience_ends(otherwise: Otherwise, leave: int) -> None:
     assert not waiting(story)
     assert disturbed(story) == leave
     action = Action.APPROVE if leave else Action.REJECT
-    assert next(message for message in story.messages if message.startswith(f"{action} ")).count("without an answer in time") == 1
+    assert (
+        next(message for message in story.messages if message.startswith(f"{action} ")).count(
+            "without an answer in time"
+        )
+        == 1
+    )
 
 
 def test_after_a_crash_what_was_said_is_known_and_what_waits_waits_on() -> None:
