@@ -191,7 +191,7 @@ def _watched(cluster: Cluster, directory: Path) -> Json:
         for command in (("top",), ("cost",), ("history",), ("plan",), ("explain", "node", "fixed-0")):
             done = htas(*command, config=config)
             assert done.returncode == 0, (command, done.stderr)
-        assert "nothing is carried out" in htas("cost", config=config).stdout
+        assert "HTAS changes nothing" in htas("cost", config=config).stdout
         assert "recommended" in htas("history", config=config).stdout
         assert daemon.stop() == 0
     return told
