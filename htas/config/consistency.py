@@ -68,7 +68,7 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
     least = dict.fromkeys((bound.key for bound in _BOUNDS), 0)
     smallest = 0
     methods: set[MigrationMethod] = set()
-    is_simulated = not (_is_from(document, "openstack") or _is_from(document, "none"))
+    is_simulated = not _has_real_nodes(document)
     for i, item in enumerate(items):
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
@@ -127,11 +127,15 @@ def _is_from(document: Document, provider: str) -> bool:
     return provider in named if isinstance(named, dict) else provider == "sandbox"
 
 
+def _has_real_nodes(document: Document) -> bool:
+    """As `ProviderSetting.is_simulated` has it, of a document that need not be sound."""
+    return _is_from(document, "openstack") or _is_from(document, "none")
+
+
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
     """Report migration methods that the provider cannot perform."""
     method, what = group.cleaning.migration, None
-    is_real = _is_from(document, "openstack") or _is_from(document, "none")
-    if method is MigrationMethod.CHECKPOINT and is_real:
+    if method is MigrationMethod.CHECKPOINT and _has_real_nodes(document):
         what = "is for simulated nodes; for real ones write evict, replace, kubelet-checkpoint or command"
     elif _is_from(document, "sandbox") and method in REAL:
         what = "is for real nodes; in the sandbox write checkpoint, which models it, replace or evict"

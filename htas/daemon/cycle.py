@@ -50,6 +50,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.offered import capped_view, valid
+from htas.planning.cluster.optional_searches import error_text
 from htas.planning.planner import Planner, plan
 from htas.planning.provision.launch_record import HOUR_S, as_journalled
 from htas.ports import HTASError, TransientError
@@ -337,7 +338,7 @@ class Daemon:
                 raise
             return []  # the journal has told; work is placed all the same
         except Exception as error:  # a defect of ours: pods are bound all the same, and nothing is launched or drained
-            defect = f"a defect of htas: {type(error).__name__}: {error}"[:MOST_OF_A_DEFECT]
+            defect = f"a defect of htas: {error_text(error)}"[:MOST_OF_A_DEFECT]
             if defect != self._defect:
                 log.exception("machines and drains are not looked after, on a defect of htas; pods are bound")
             self._defect = defect
@@ -373,7 +374,7 @@ class Daemon:
         except Exception as error:  # a defect of ours, or an answer that no adapter foresaw
             if not was_away:
                 log.exception("what the cloud shows cannot be read")
-            self._cloud = msgspec.structs.replace(self._cloud, problem=f"{type(error).__name__}: {error}")
+            self._cloud = msgspec.structs.replace(self._cloud, problem=error_text(error))
         return self._cloud
 
     def observe(self) -> ClusterSnapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from htas.model.plan import Plan
 from htas.model.pods import Pod
@@ -14,7 +14,7 @@ from htas.model.search_failures import OptionalSearch, SearchFailure
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.optional_searches import OptionalSearches, SearchRunner, as_it_is, failure_of
-from htas.planning.cluster.simulated import open_simulation
+from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
@@ -97,9 +97,14 @@ def _placed_only(snapshot: ClusterSnapshot, policy: Policy, now: float, failures
     """The plan of a cycle in which anything but placing failed."""
     simulated = open_simulation(snapshot, policy, now)
     context = PlanContext(simulated, snapshot, policy, now, Placer(policy, simulated.pools, None), OptionalSearches())
-    row_of = simulated.sim.table.row_of
-    with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
+    with _kept_for_urgent(simulated):
         return place_only(context, failures)
+
+
+def _kept_for_urgent(simulated: SimulatedCluster) -> AbstractContextManager[None]:
+    """No pod is placed on nodes that are kept for urgent work."""
+    row_of = simulated.sim.table.row_of
+    return simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of])
 
 
 def _whole_plan(
@@ -110,8 +115,7 @@ def _whole_plan(
     placer = Placer(policy, simulated.pools, lengthening)
     context = PlanContext(simulated, snapshot, policy, now, placer, searches)
     steps = advance(simulated, snapshot, policy, now)
-    row_of = simulated.sim.table.row_of
-    with simulated.sim.closed([row_of[name] for name in simulated.kept_for_urgent if name in row_of]):
+    with _kept_for_urgent(simulated):
         scheduled = schedule(context, lengthening, is_buying_due=Stage.AUTOSCALING in stages)
         placements = pods_by_row(simulated.sim.assignments())
         is_edge_due = Stage.EDGE in stages and scheduled.room is None

@@ -55,14 +55,15 @@ def write_plan(
     given += [_bind_or_hold(pod, node, snapshot, context.policy, costs) for pod, node in steps.seated]
     given += holds(scheduled.room, context) if scheduled.room is not None else []
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
+    bind, nominate = _by_kind(given)
     filled = [(item, placements.get(item.row, [])) for item in bought.values()]
     launch = tuple(_launch(item, pods) for item, pods in filled)
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
         cost=cost_of(context, launch, proposals),
-        bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
-        nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
+        bind=bind,
+        nominate=nominate,
         launch=launch,
         proposals=proposals,
         optimize=preemptions.optimize,
@@ -90,14 +91,14 @@ def place_only(context: PlanContext, failures: Sequence[SearchFailure]) -> Plan:
     waiting = [pod for demand in SchedulingQueue(context).place() for pod in demand.youngest(demand.count)]
     placements = pods_by_row(context.simulated.sim.assignments())
     placed = {pod.key for pods in placements.values() for pod in pods}
-    given = _given(context, placements, placed, (), DeletionCosts(snapshot, policy))
+    bind, nominate = _by_kind(_given(context, placements, placed, (), DeletionCosts(snapshot, policy)))
     why = "no node has room for it, and nothing is launched: see the log"
     preemptions = Preemptions([UnplacedPod(pod.key, Unplaced.PLANNING_FAILED, why) for pod in waiting])
     return Plan(
         taken_at=snapshot.taken_at,
         cost=Cost(policy.catalogue.currency),
-        bind=tuple(sorted((each for each in given if isinstance(each, Bind)), key=_by_node)),
-        nominate=tuple(sorted((each for each in given if isinstance(each, Hold)), key=_by_node)),
+        bind=bind,
+        nominate=nominate,
         unplaced=_unplaced(context, preemptions),
         memory=snapshot.memory,
         failures=tuple(failures),
@@ -207,6 +208,13 @@ def _put_off(context: PlanContext, promised: Mapping[str, str]) -> dict[str, flo
 
 def _may_serve(claim: NodeClaim) -> bool:
     return claim.is_coming or claim.state is ClaimState.READY
+
+
+def _by_kind(given: Sequence[Bind | Hold]) -> tuple[tuple[Bind, ...], tuple[Hold, ...]]:
+    """The binds and the holds, each by node."""
+    ordered = sorted(given, key=_by_node)
+    binds = tuple(each for each in ordered if isinstance(each, Bind))
+    return binds, tuple(each for each in ordered if isinstance(each, Hold))
 
 
 def _by_node(given: Bind | Hold) -> tuple[str, str]:

@@ -67,12 +67,14 @@ def failure_of(search: OptionalSearch, error: Exception) -> SearchFailure:
     if left_out > 0:
         half = MOST_FRAMES // 2
         where[half:-half] = [f"… {left_out} more"]
-    return SearchFailure(search, f"{type(error).__name__}: {_words(error)}", tuple(where))
+    return SearchFailure(search, error_text(error), tuple(where))
 
 
-def _words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """The kind of an exception and its words, within bounds; raises nothing, whatever its words are made of."""
     try:
         words = str(error)
     except Exception:  # an error whose words cannot be made costs no plan, either
-        return "its message cannot be read"
-    return words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]}…"
+        words = "its message cannot be read"
+    words = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]}…"
+    return f"{type(error).__name__}: {words}"
