@@ -61,15 +61,14 @@ class Release:
         )
         return done.returncode, done.stdout + done.stderr
 
-    def put(self, verb: str, values: Json) -> None:
+    def put(self, verb: str, values: Json, chart: Path = CHART) -> None:
         """`helm install` or `helm upgrade`; fails with what helm said."""
-        status, said = self.helm(verb, str(CHART), values=values)
+        status, said = self.helm(verb, str(chart), values=values)
         assert status == 0, said
         self.tell(f"helm {verb}")
 
     def values(self, **changes: Json) -> Json:
         """What someone would write for these nodes; `changes` replace whole sections of the configuration."""
-        gateway = self.world.nodes.gateway
         cleaning = {"underutilizedFor": "5s", "queueEmptyFor": "5s", "migrationTime": "2s"}
         config = {
             "mode": "automatic",
@@ -90,19 +89,28 @@ class Release:
             ],
             **changes,
         }
+        return {**ACTING, **self.where(), "config": config, "moves": {"sshSecret": "htas-ssh"}}
+
+    def where(self) -> Json:
+        """What every installation on these nodes needs: image, prices, and the way to the API server."""
         return {
-            **ACTING,
             "image": {"repository": NAME, "pullPolicy": "Never"},
-            "config": config,
             "flavours": prices("0.0686"),
-            "moves": {"sshSecret": "htas-ssh"},
-            "nodeSelector": {"kubernetes.io/hostname": NAMES[1]},  # the one that HTAS did not buy
-            "hostAliases": [{"ip": gateway, "hostnames": [API]}],
+            "nodeSelector": {"kubernetes.io/hostname": NAMES[1]},  # the one that HTAS did not launch
+            "hostAliases": [{"ip": self.world.nodes.gateway, "hostnames": [API]}],
             "extraEnv": [
                 {"name": "KUBERNETES_SERVICE_HOST", "value": API},
                 {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"},
             ],
         }
+
+    def packaged(self, directory: Path) -> Path:
+        """The chart as people get it: one file."""
+        command = [self._helm, "package", CHART, "--destination", directory]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        (found,) = directory.glob("htas-*.tgz")
+        return found
 
     def secrets(self) -> None:
         """The namespace, and the key by which checkpoints are copied."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import subprocess
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,13 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from htas.model.nodes import INSTANCE_TYPE_LABEL
 from tests.real.conftest import Tell
 from tests.real.counting import container, counts, goes_on, job, job_status, last, pods_of
 from tests.real.harness import BATCH, Json, configuration, eventually
 from tests.real.moving import World
 from tests.real.owned_nodes import expected_to_run_on, own
 from tests.real.released import SPACE, Release, built, imported, inside, prices
-from tests.real.work import deployment
+from tests.real.work import deployment, node
 from tests.real.work import job as simulated_job
 from tools.testenv.daemon import HTAS
 from tools.testenv.real_nodes import NAMES
@@ -66,6 +68,8 @@ def release(world: World, helm: Path, tell: Tell) -> Iterator[Release]:
 
 
 def test_a_release_from_install_to_uninstall(release: Release, tmp_path: Path) -> None:
+    with release.volume("journal"):
+        watched(release, tmp_path)
     installed(release)
     bought_and_bound(release)
     moved_drained_and_released(release)
@@ -75,6 +79,34 @@ def test_a_release_from_install_to_uninstall(release: Release, tmp_path: Path) -
     with release.volume("journal"):
         remembered(release, tmp_path)
         uninstalled(release)
+
+
+def watched(release: Release, directory: Path) -> None:
+    """The packaged chart as it comes, beside nodes and pods of others: within five minutes it reports what it would save."""
+    others = [node(f"other-{i}", "4", "16Gi", **{INSTANCE_TYPE_LABEL: "m1.large"}, **SIMULATED) for i in range(3)]
+    web = deployment("web", 3, "500m", "1Gi", scheduler="default-scheduler", nodeSelector=SIMULATED)
+    release.cluster.create(*others, web)
+    eventually(lambda: len(bound(release, "app=web")) == 3, 60, "kube-scheduler binds the Deployment")
+    config = {"cluster": "trial", "nodeGroups": [{"name": "any", "workload": "any"}]}
+    began = time.monotonic()
+    values = release.where() | {"config": config, "persistence": {"existingClaim": "journal"}}
+    release.put("install", values, release.packaged(directory))
+    eventually(lambda: list(release.daemons()) == ["htas-0"] and ready(release) == 1, 150, "the one daemon is Ready")
+    told = eventually(lambda: would_save(release), 150, "it reports what it would save")
+    took_s = time.monotonic() - began
+    release.tell(f"{took_s:.0f} s after helm install, htas cost --server {SPACE}/htas:\n{told}")
+    assert took_s < 300
+    assert len(names_of_nodes(release) & {f"other-{i}" for i in range(3)}) == 3
+    status, said = release.helm("uninstall", "--wait", "--timeout", "60s")
+    assert status == 0, said
+    release.cluster.kubectl("delete", "deployment", "web")
+    release.cluster.kubectl("delete", "node", *(each["metadata"]["name"] for each in others))
+
+
+def would_save(release: Release) -> str:
+    """What `htas cost` prints by the release's name, once there is a figure."""
+    done = by_name(release, "cost")
+    return done.stdout if done.returncode == 0 and "with HTAS" in done.stdout else ""
 
 
 def installed(release: Release) -> None:
@@ -198,15 +230,20 @@ def remembered(release: Release, directory: Path) -> None:
 
 
 def asked_by_name(release: Release, *command: str) -> list[str]:
-    """What a command prints that is told the release's name alone: daemon, port and token it finds by kubectl."""
+    """What a command prints that is told the release's name alone."""
+    done = by_name(release, *command)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def by_name(release: Release, *command: str) -> subprocess.CompletedProcess[str]:
+    """A command that is told the release's name alone: daemon, port and token it finds by kubectl."""
     environment = os.environ | {
         "KUBECONFIG": str(release.cluster.kubeconfig),
         "PATH": f"{release.cluster.binaries}{os.pathsep}{os.environ['PATH']}",
     }
     options = [*command, "--server", f"{SPACE}/htas"]
-    done = subprocess.run([HTAS, *options], capture_output=True, text=True, timeout=60, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return subprocess.run([HTAS, *options], capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
 def asked(url: str, directory: Path, *command: str) -> list[str]:
@@ -255,7 +292,12 @@ def rolled_out(release: Release, patch: Json) -> None:
     """Change the Deployment, and wait until none of its pods is of before."""
     before = uids(release, "app=web")
     release.cluster.kubectl("patch", "deployment", "web", "--type=merge", "-p", yaml.safe_dump(patch))
-    eventually(lambda: len(bound(release, "app=web")) == 5 and not before & uids(release, "app=web"), 90, "rolled out")
+
+    def is_rolled_out() -> bool:
+        now = uids(release, "app=web")
+        return len(now) == 5 and not before & now
+
+    eventually(is_rolled_out, 90, "rolled out")
 
 
 def ready(release: Release) -> int:
