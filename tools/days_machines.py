@@ -36,13 +36,13 @@ def lives(seat: Seat) -> list[Life]:
     """Every machine that the decisions tell of, in the order of purchase."""
     decisions = seat.chronicle.decisions()
     begins = min(each.at for each in decisions)
-    gone = {each.claim: each.at for each in decisions if each.kind == "release" and each.status == "done"}
+    gone = {each.claim: each.at for each in decisions if each.kind == "delete" and each.status == "done"}
     return [
         Life(
             each.flavour, (each.at - begins) / 3600, (gone[each.claim] - begins) / 3600 if each.claim in gone else None
         )
         for each in decisions
-        if each.kind == "buy" and each.status == "done"
+        if each.kind == "launch" and each.status == "done"
     ]
 
 

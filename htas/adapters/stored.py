@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.model.disruptions import ANY_DISRUPTION
-from htas.model.holds import WORDS, HoldReason
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.reasons import ProposalReason
 from htas.model.record import CycleRecord
@@ -170,8 +170,19 @@ def _suggested_reason(old: Json) -> MoveReason:
     return MoveReason.NEARER_TO_USERS if old.get("is_aim") else MoveReason.MAKES_ROOM
 
 
+_HELD = {
+    HoldReason.MACHINE_STARTING: "the machine is on its way",
+    HoldReason.LAUNCH_FIRST: "once the machines bought by this plan have taken theirs",
+    HoldReason.DRIVER_COMING: "the driver of its volumes has not registered there yet",
+    HoldReason.BIND_FAILED: "its last bind failed; it is tried again in a moment",
+    HoldReason.OTHER_SCHEDULER: "bound by",
+    HoldReason.REARRANGEMENT: "its slot in the rearrangement under way is not free yet",
+}
+"""What an earlier htas wrote, instead of a reason."""
+
+
 def _hold_reason(why: str) -> HoldReason:
-    return next((reason for reason, words in WORDS.items() if why.startswith(words)), HoldReason.ROOM_MADE)
+    return next((reason for reason, words in _HELD.items() if why.startswith(words)), HoldReason.MOVES_MAKE_ROOM)
 
 
 def _preemption(old: Json) -> Json:

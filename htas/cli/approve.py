@@ -17,6 +17,8 @@ from htas.documents.words import ago, length
 from htas.model.approvals import ApprovalState
 from htas.model.plan_document import instant_text
 
+SHOWN = 8
+"""Pods of a proposal that are listed."""
 STYLES = {
     ApprovalState.WAITING: "",
     ApprovalState.APPROVED: "green",
@@ -37,10 +39,10 @@ def asked_server(config: Path | None, server: str | None, token_file: Path | Non
 def approvals_view(found: ApprovalsReport) -> RenderableType:
     """A table: the oldest pending proposal comes first."""
     if not found.is_asked:
-        return Text("nothing waits for approval: this daemon runs in another mode than approve")
+        return Text("no proposals: this daemon runs in another mode than approve")
     if not found.items:
-        return Text("nothing waits for approval")
-    view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=("pods",))
+        return Text("no proposals are pending")
+    view = table("id", "state", "since", "what", "pods that leave", f"saves {found.currency}/h")
     for item in found.items:
         when = ago(item.since, found.now) if out.is_terminal else instant_text(item.since)
         what = f"{item.kind} {item.subject}: {item.why}"
@@ -49,7 +51,7 @@ def approvals_view(found: ApprovalsReport) -> RenderableType:
             _state(item, found.now),
             when,
             what,
-            str(len(item.pods)),
+            _leaving(item),
             item.saves_per_hour,
             style=STYLES[item.state],
         )
@@ -58,6 +60,14 @@ def approvals_view(found: ApprovalsReport) -> RenderableType:
         return view
     how = "rejected" if found.otherwise == "reject" else "carried out"
     return Group(view, Text(f"without an answer in time, a proposal is {how}", style="dim"))
+
+
+def _leaving(item: ApprovalItem) -> str:
+    """A line for each pod, with what happens to it; of many the first ones."""
+    how = {each.pod: f": {each.how}" for each in item.moves}
+    lines = [f"{pod}{how.get(pod, '')}" for pod in item.pods[:SHOWN]]
+    more = len(item.pods) - len(lines)
+    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
 
 
 def _state(item: ApprovalItem, now: float) -> str:

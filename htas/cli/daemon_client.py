@@ -30,7 +30,7 @@ ServerUrl = Annotated[
         "--server",
         envvar=VARIABLE,
         metavar="URL|NAMESPACE/RELEASE",
-        help="Ask a daemon instead of its files: https://htas.example:8080, or its release, htas-system/htas.",
+        help="Use a daemon instead of its files: https://htas.example:8080, or its release, htas-system/htas.",
     ),
 ]
 TokenFile = Annotated[
@@ -45,7 +45,13 @@ class DaemonClient:
     """
 
     def __init__(
-        self, url: str, token_file: Path | None, authority: Path | None, token: str = "", host: str | None = None
+        self,
+        url: str,
+        token_file: Path | None,
+        authority: Path | None,
+        token: str = "",
+        host: str | None = None,
+        answer_s: float = ANSWER_S,
     ) -> None:
         import urllib3
 
@@ -73,7 +79,7 @@ class DaemonClient:
             # Of a forwarded port the certificate bears another name than this machine's.
             server_hostname=host,
             assert_hostname=host,
-            timeout=ANSWER_S,
+            timeout=answer_s,
             retries=False,
         )
 

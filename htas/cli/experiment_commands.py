@@ -121,7 +121,7 @@ def make_workload(
 
 @app.command("list")
 def list_all() -> None:
-    """Tell which experiments, policies and patterns there are."""
+    """List experiments, policies and patterns."""
     from htas.experiments.designs import EXPERIMENTS, WORK, design, on_request
 
     for name in EXPERIMENTS:

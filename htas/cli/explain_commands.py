@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from htas.cli.completing import names
 from htas.cli.console import exit_on_error, say, warn
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.options import At, Config, Dump, Steady, Types, configured
@@ -26,7 +27,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
     """Add `htas explain KIND NAME`, which says `what`."""
 
     def command(
-        name: Annotated[str, typer.Argument()],
+        name: Annotated[str, typer.Argument(autocompletion=names)],
         config: Config = None,
         dump: Dump = None,
         at: At = None,

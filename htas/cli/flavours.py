@@ -84,10 +84,8 @@ def _device_notes(size: MachineSize, priced: Resources = NOTHING) -> list[str]:
     """Devices that the cloud's flavour has and the price file does not say, and Nova's words that name no resource."""
     found, unknown = devices(size.extra_specs)
     there = dict(priced.extended)
-    notes = [f"the cloud says {name}: {count}" for name, count in found.extended if there.get(name) != count]
-    return notes + (
-        [] if there else [f"the cloud says {spec}: which resource do its nodes report?" for spec in unknown]
-    )
+    notes = [f"the cloud has {name}: {count}" for name, count in found.extended if there.get(name) != count]
+    return notes + ([] if there else [f"the cloud has {spec}: which resource do its nodes report?" for spec in unknown])
 
 
 def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None, has_cloud: bool) -> Row:
@@ -200,7 +198,7 @@ def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_co
     billing = catalogue.billing if catalogue is not None else Billing()
     lines = [
         "# What your cloud calls its machines, and what they cost you an hour. One whose line begins with # is never",
-        "# bought: fill in its price and remove the sign.",
+        "# launched: fill in its price and remove the sign.",
         f"currency: {currency}",
         f"billing: {{granularity: {billing.granularity_s}s, minimum: {billing.minimum_s}s{_aligned(billing)}}}",
         "flavours:",

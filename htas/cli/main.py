@@ -16,6 +16,7 @@ from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
 from htas.cli.adopt import adopt
 from htas.cli.approve_command import approve
+from htas.cli.completing import names
 from htas.cli.console import InputError, exit_on_error, labelled, print_as, say, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
@@ -101,7 +102,7 @@ def ui(
         bool, typer.Option("--recommend", help="Of the demo: HTAS only recommends, on existing nodes.")
     ] = False,
     approve: Annotated[
-        bool, typer.Option("--approve", help="Of the demo: disruptions of running pods wait for your approval.")
+        bool, typer.Option("--approve", help="Of the demo: disruptions of running pods need your approval.")
     ] = False,
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
@@ -109,7 +110,7 @@ def ui(
     hours: Annotated[
         float | None,
         typer.Option(
-            "--hours", min=0.1, max=240, help="Of the demo: played at once (10; with --approve until some wait)."
+            "--hours", min=0.1, max=240, help="Of the demo: played at once (10; with --approve until some are pending)."
         ),
     ] = None,
     speed: Annotated[float, typer.Option("--speed", min=0, help="Then so many times real time; 0: it stops.")] = 60.0,
@@ -169,7 +170,9 @@ def optimize(
 
 @migrate_app.command("pod")
 def migrate_pod(
-    name: Annotated[str, typer.Argument(help="namespace/name; in namespace default its name is enough.")],
+    name: Annotated[
+        str, typer.Argument(help="namespace/name; in namespace default its name is enough.", autocompletion=names)
+    ],
     to: Annotated[str, typer.Option("--to", help="The node that it is to run on.")],
     config: Config = None,
     method: Annotated[
@@ -181,7 +184,7 @@ def migrate_pod(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Even a pod that opted out of disruption.")] = False,
 ) -> None:
-    """Migrate a running pod to another node with its progress, or say why not."""
+    """Migrate a running pod to another node with its progress, or print why not."""
     from htas.cli.migrate import asker_of, failed, line_of
 
     with exit_on_error():
@@ -198,7 +201,7 @@ def check(
     config: Config = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Ask cloud and cluster, too: credential, image, flavours, nodes of the edge …"),
+        typer.Option("--live", help="Check cloud and cluster, too: credential, image, flavours, nodes of the edge …"),
     ] = False,
 ) -> None:
     """Check a configuration and its price file; report every mistake at once."""

@@ -14,7 +14,7 @@ from htas.cli.help import GROUPS
 
 ENVIRONMENT = (
     ("HTAS_CONFIG", "The configuration, where --config is not given."),
-    ("HTAS_SERVER", "The daemon to ask, where --server is not given."),
+    ("HTAS_SERVER", "The daemon to use, where --server is not given."),
     ("HTAS_TOKEN_FILE", "The token for that daemon, where --token-file is not given."),
     ("KUBECONFIG", "The cluster, where kubernetes.kubeconfig is not configured."),
 )

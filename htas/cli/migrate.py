@@ -131,7 +131,7 @@ def line_of(state: Json) -> str:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__}: {error}"
         raise PermanentError(
-            f"the daemon's word of a move is not understood ({what}); is it of this version?"
+            f"the daemon's answer about a move is not understood ({what}); is it of this version?"
         ) from None
 
 

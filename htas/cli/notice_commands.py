@@ -16,7 +16,7 @@ app = typer.Typer(
 
 @app.command("test")
 def send_a_test(config: Config = None) -> None:
-    """Send each configured receiver one notice that says it is a test, now, and print what came of it."""
+    """Send each configured receiver a test notice now, and print the result."""
     from htas.cli.notices import tried
 
     with exit_on_error():

@@ -88,7 +88,7 @@ def _least(plan: Plan, least: Least | None) -> str:
     if least is None or not least.is_reachable_from(cost.after_nanos):
         return ""
     if least.nanos == cost.after_nanos:
-        return "no machines hold this work for less"
+        return "no machines run these pods for less"
     stays = f", {hourly(least.stays_nanos)} of it for nodes that stay" if least.stays_nanos else ""
     return (
         f"lower bound {hourly(least.nanos)}{stays}; the {hourly(cost.after_nanos - least.nanos)} between are whole"

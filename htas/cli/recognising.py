@@ -63,7 +63,7 @@ def guesses(recognised: Iterable[Recognised]) -> Iterable[str]:
         yield (
             f"A guess by size: {counted(len(mine), 'node')} without an instance type{_labelled(mine)}"
             f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
-            f" To say so: --type 'PATTERN={flavour}'."
+            f" To state it: --type 'PATTERN={flavour}'."
         )
 
 

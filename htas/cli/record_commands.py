@@ -97,7 +97,7 @@ def history(
     config: Config = None,
     verb: Annotated[
         str | None,
-        typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved, suggest, suggested …"),
+        typer.Option("--verb", help="Only this: launch, drain, delete, bind, evict, moved, suggest, suggested …"),
     ] = None,
     binds: Annotated[bool, typer.Option("--binds", help="In the table, too: they are most of all.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,

@@ -251,7 +251,7 @@ def _sets(answer: WhatIfAnswer) -> Table:
 def _held(answer: WhatIfAnswer) -> Table:
     figures = ("price/h", "pods")
     total = sum(held.nanos_per_hour for held in answer.held)
-    title = f"\nNodes of today that are kept beside new machines: {hourly(total)} {answer.currency}/h"
+    title = f"\nNodes of today that are kept besides new machines: {hourly(total)} {answer.currency}/h"
     view = table("node", "flavour", *figures, "because", title=title, right=figures, unfolded=figures)
     _limited(view, [_held_row(held) for held in answer.held], "-o json lists all")
     return view

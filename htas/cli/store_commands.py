@@ -45,7 +45,7 @@ Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show
 
 @app.command("backup")
 def backup_store(file: Backup, config: Config = None) -> None:
-    """Copy the store into one new file, while a daemon writes it; says what is in it. Nothing is overwritten."""
+    """Copy the store into one new file, while a daemon writes it, and print what is in it. Nothing is overwritten."""
     from htas.daemon import backups  # it loads the stores, which most commands need not
 
     with exit_on_error():

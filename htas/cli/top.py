@@ -220,7 +220,7 @@ def reasons_of(status: str) -> Reasons:
     """Why nodes are kept and pods are pending, by a status document; empty where it has none."""
     with suppress(yaml.YAMLError, YamlBoundsError, AttributeError, TypeError, ValueError):
         found = load(status)
-        kept, unplaced = found.get("kept", {}), found.get("pods", {}).get("unplaced", {})
+        kept, unplaced = found.get("kept", {}), found.get("pods", {}).get("unschedulable", {})
         return Reasons(*({str(why): int(count) for why, count in each.items()} for each in (kept, unplaced)))
     return Reasons()
 

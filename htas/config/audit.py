@@ -22,7 +22,7 @@ class AuditSetting(Section):
 
     to: Text | None = Field(
         default=None,
-        description='A file, beside this one unless absolute, or "-": standard output (no commands). null: none.',
+        description='A file, relative to this one unless absolute, or "-": standard output (no commands). null: none.',
     )
     what: Audited = Field(
         default=Audited.ALL, description="all; changes: what changes something, and what was refused."

@@ -107,7 +107,7 @@ class FlavourSetting(Section):
         " charged beside it. null: no such limit.",
     )
     fee_per_hour: Nanos | None = Field(
-        default=None, description="What a node costs beside it, such as a licence. null: billing.feePerHour."
+        default=None, description="What a node costs in addition, such as a licence. null: billing.feePerHour."
     )
     reserved: ReservedSetting = Field(
         default=ReservedSetting(), description="What pods cannot have of it, in cores and bytes."
@@ -136,7 +136,7 @@ class FlavourSetting(Section):
         if "prices" in info.data and nanos is None and not info.data["prices"]:
             raise ValueError('missing; write it such as "0.1371", or prices by zone')
         if nanos is not None and info.data.get("prices"):
-            raise ValueError("there are prices by zone beside it; remove one of both")
+            raise ValueError("there are prices by zone, too; remove one of both")
         return nanos
 
     @field_validator("reserved")
@@ -190,7 +190,8 @@ class BillingSetting(Section):
         default="UTC", description="Whose calendar months monthlyCap is for, such as Europe/Amsterdam."
     )
     fee_per_hour: Nanos = Field(
-        default=0, description="What every node costs beside its price, such as a licence by the node. 0: nothing."
+        default=0,
+        description="What every node costs in addition to its price, such as a licence by the node. 0: nothing.",
     )
 
     @field_validator("alignment")

@@ -160,5 +160,5 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         default_requests=settings.scheduling.default_requests.model(),
         max_rental_lengthening=settings.max_rental_lengthening,
         approval=settings.approval.model() if settings.mode == "approve" else None,
-        moves_instead_of_buying=settings.move_instead_of_buying,
+        moves_instead_of_buying=settings.move_instead_of_launch,
     )

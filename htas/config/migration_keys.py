@@ -49,7 +49,7 @@ def _misnamed(document: Document, registry: RegistrySetting) -> Iterator[Problem
         what = f"{registry.url!r} is no https://HOST or https://HOST:PORT"
         yield Problem(document.place((*steps, "url")), what)
     elif registry.url is not None and registry.url.startswith("http:") and not registry.insecure:
-        what = "sends what processes hold in memory in the clear; write https://, or insecure: true beside it"
+        what = "sends what processes hold in memory in the clear; write https://, or add insecure: true"
         yield Problem(document.place((*steps, "url")), what)
     if registry.pull_from is not None and not _PULL_FROM.fullmatch(registry.pull_from):
         what = f"{registry.pull_from!r} is no HOST[:PORT]/PATH without scheme and tag, the path in small letters"

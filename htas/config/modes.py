@@ -17,7 +17,7 @@ class RecommendSetting(Section):
 
     schedulers: tuple[Text, ...] = Field(
         default=("default-scheduler",),
-        description="schedulerName of the pods it would schedule, beside its own. Others stay where they are.",
+        description="schedulerName of the pods it would schedule, besides its own. Others stay where they are.",
     )
     namespaces: tuple[Text, ...] = Field(
         default=("*",), min_length=1, description="Namespaces of those pods, with * and ? as in a shell."

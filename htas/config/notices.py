@@ -15,7 +15,8 @@ class SecretSetting(Section):
     """Where a secret text is kept: one of the two."""
 
     file: Text | None = Field(
-        default=None, description="A file with it in one line, beside this one unless absolute; read for each notice."
+        default=None,
+        description="A file with it in one line, relative to this one unless absolute; read for each notice.",
     )
     env: Text | None = Field(default=None, description="A variable of the environment.")
 
@@ -41,7 +42,7 @@ class NoticeSetting(Section):
     )
     form: Form = Field(default=Form.JSON, description="json: a document; slack: as its incoming webhooks take it.")
     on: tuple[Occasion, ...] = Field(
-        default=TOLD, min_length=1, description="limit-reached, purchase-failed, drain-undone, budget. All of them."
+        default=TOLD, min_length=1, description="limit-reached, launch-failed, drain-undone, budget. All of them."
     )
     insecure: Switch = Field(
         default=False, description="true: the address may be http://; notices and the token are then sent in the clear."

@@ -52,7 +52,9 @@ class KubeadmSetting(Section):
 class UserDataSetting(Section):
     """What machines boot with: a cloud-init document, or a script."""
 
-    template: Text = Field(description="A file, beside the configuration unless absolute (openstack/cloud-init.yaml).")
+    template: Text = Field(
+        description="A file, relative to the configuration unless absolute (openstack/cloud-init.yaml)."
+    )
     kubeadm: KubeadmSetting | None = Field(
         default=None, description="Joining by kubeadm. null: the template joins by other means."
     )

@@ -29,7 +29,7 @@ def _address(listen: str | None) -> tuple[str, int] | None:
 
 
 class TlsSetting(Section):
-    """PEM files, beside the configuration unless absolute; read again when they change."""
+    """PEM files, relative to the configuration unless absolute; read again when they change."""
 
     cert_file: Text | None = Field(default=None, description="The certificate and its intermediates. null: plain HTTP.")
     key_file: Text | None = Field(default=None, description="Its private key. null: plain HTTP.")
@@ -63,7 +63,7 @@ class HttpSetting(Section):
     )
     token_file: Text | None = Field(
         default=None,
-        description="File of the token required for all but health and metrics; beside this file. null: none.",
+        description="File of the token required for all but health and metrics; relative to this file. null: none.",
     )
     token_review: Switch = Field(
         default=False,
@@ -71,7 +71,7 @@ class HttpSetting(Section):
     )
     hosts: tuple[Annotated[str, BeforeValidator(_host), Written(_HOST.pattern)], ...] = Field(
         default=(),
-        description="Names under which `listen` is reached, beside addresses and localhost; others are refused (421).",
+        description="Names under which `listen` is reached, besides addresses and localhost; others are refused (421).",
     )
     tls: TlsSetting = Field(default=TlsSetting(), description="Serve `listen` by HTTPS.")
 

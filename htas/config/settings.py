@@ -76,7 +76,7 @@ class Configuration(Section):
         default="htas", description="HTAS binds pods with this schedulerName; for others it only launches nodes."
     )
     flavours: Source = Field(
-        description="The path of a price file, beside this one unless absolute, or its content in place."
+        description="The path of a price file, relative to this one unless absolute, or its content in place."
     )
     provider: ProviderSetting = Field(
         default=ProviderSetting(sandbox=SandboxSetting()), description="Where machines come from."
@@ -121,7 +121,7 @@ class Configuration(Section):
         description="HTAS schedules no batch pod on a node where it would add more than so many times the price of its "
         "own cheapest machine to the rental; 4: less costs more where pods keep coming. null: no limit.",
     )
-    move_instead_of_buying: Switch = Field(
+    move_instead_of_launch: Switch = Field(
         default=True,
         description="HTAS moves a pod or two where that costs less than the machine it would launch, and takes no "
         "longer. Only pods that may move: batch pods, and services that opted in.",

@@ -35,7 +35,7 @@ def _keyspace(text: str) -> str:
 
 
 class CassandraTlsSetting(Section):
-    """PEM files, beside the configuration unless absolute."""
+    """PEM files, relative to the configuration unless absolute."""
 
     ca_file: Text = Field(description="The CA of the servers' certificates.")
     cert_file: Text | None = Field(
@@ -75,7 +75,7 @@ class RetentionSetting(Section):
 class SqliteSetting(Section):
     """A SQLite file."""
 
-    path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
+    path: Text = Field(default="htas.db", description="Relative to the configuration unless absolute.")
     retention: RetentionSetting = Field(
         default=RetentionSetting(),
         description="How long records are kept; cycles at most 20,000 and 512 MiB.",
@@ -85,7 +85,7 @@ class SqliteSetting(Section):
 class BufferSetting(Section):
     """A queue on this machine's disk for records while Cassandra is away."""
 
-    path: Text = Field(default="htas-buffer.db", description="Beside the configuration unless absolute.")
+    path: Text = Field(default="htas-buffer.db", description="Relative to the configuration unless absolute.")
     max_bytes: Units = Field(
         default=2**30, ge=2**20, description="Cycles and profile rows beyond it are dropped, the oldest first; 1Gi."
     )

@@ -18,7 +18,7 @@ class ValueSetting(Section):
     )
     restart: Nanos = Field(
         default=0,
-        description="Cost of one eviction, beside the repeated work: HTAS drains nodes by eviction only where that "
+        description="Cost of one eviction, besides the repeated work: HTAS drains nodes by eviction only where that "
         'saves more; for services an hour of the machine is added. "0": nothing.',
     )
 

@@ -48,10 +48,10 @@ class NotConnectedYet:
     """Implements ReviewPort for a daemon that is starting."""
 
     def user_of(self, token: str) -> User | None:
-        raise TransientError("this daemon is starting; ask again in a moment")
+        raise TransientError("this daemon is starting; try again in a moment")
 
     def may(self, user: User, verb: str, path: str) -> bool:
-        raise TransientError("this daemon is starting; ask again in a moment")
+        raise TransientError("this daemon is starting; try again in a moment")
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Gate:
                 raise RequestRefusedError(403, f"{user.name} may not {verb} {path}; grant it as a nonResourceURL")
             return user.name
         except HTASError as error:
-            raise RequestRefusedError(503, f"the API server cannot be asked who you are: {error}") from error
+            raise RequestRefusedError(503, f"the API server cannot check who you are: {error}") from error
 
 
 class Guarded:
@@ -230,14 +230,14 @@ def refuse_a_neighbour(headers: Headers) -> None:
     """
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
-        raise RequestRefusedError(403, f"a page of elsewhere ({site[:20]}) may not ask; use curl or htas")
+        raise RequestRefusedError(403, f"a page of another site ({site[:20]}) may not send requests; use curl or htas")
 
 
 def refuse_a_page(headers: Headers) -> None:
     """A browser names the page that a request comes from; raises RequestRefusedError where that is not ours."""
     origin = headers.get("origin")
     if origin is not None and _host_of(origin) != headers.get("host", ""):
-        raise RequestRefusedError(403, f"a page of {origin[:100]} may not ask; use curl or htas")
+        raise RequestRefusedError(403, f"a page of {origin[:100]} may not send requests; use curl or htas")
 
 
 def _host_of(origin: str) -> str | None:

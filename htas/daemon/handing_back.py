@@ -109,7 +109,7 @@ class Handback:
                 name = f"htas-{self.loaded.policy.cluster}"
                 what = f"there is no lease {name} in namespace {world.namespace}: no daemon leads there"
                 raise PermanentError(
-                    f"{what}; name the namespace of HTAS by --namespace, or say --without-lease if none runs anywhere"
+                    f"{what}; name the namespace of HTAS by --namespace, or write --without-lease if none runs anywhere"
                 )
             world.watch()
             leadership = self._leadership(world)
@@ -145,7 +145,7 @@ class Handback:
                 raise PermanentError(f"{said}; end the daemons (replicas: 0), and try again")
             if leadership.holder not in ("", asked):
                 asked = leadership.holder
-                self.tell(f"asks {asked} to make way")
+                self.tell(f"asks {asked} to stop leading")
         self.tell("leads; no daemon acts now")
 
     def _store(self) -> StorePort:

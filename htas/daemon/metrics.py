@@ -55,7 +55,7 @@ class Metrics:
         self._actions = Counter("htas_actions_total", "Actions taken.", ["verb", "status"], registry=make)
         self._restored = Counter("htas_node_labels_restored_total", "Nodes whose labels HTAS restored.", registry=make)
         self._held = Counter(
-            "htas_deletions_held_total", "Deletions held back because pods ran on the node.", registry=make
+            "htas_deletions_held_total", "Deletions refused because pods ran on the node.", registry=make
         )
         self._waited = Histogram(
             "htas_pod_bind_wait_seconds", "Seconds from a pod's creation to its bind.", buckets=WAITS, registry=make
@@ -205,10 +205,10 @@ class _Machines:
         self._awaited: set[str] = set()
         self._groups: dict[str, str] = {}
         """The group of each claim, as the last cycle saw it."""
-        self._bought = Counter("htas_nodes_bought_total", "Machines launched.", ["group", "flavour"], registry=make)
-        self._released = Counter("htas_nodes_released_total", "Machines deleted.", ["group", "reason"], registry=make)
+        self._bought = Counter("htas_nodes_launched_total", "Machines launched.", ["group", "flavour"], registry=make)
+        self._released = Counter("htas_nodes_deleted_total", "Machines deleted.", ["group", "reason"], registry=make)
         self._saved = Counter(
-            "htas_released_cost_per_hour_total", "Hourly prices of machines that scale-down deleted.", registry=make
+            "htas_deleted_cost_per_hour_total", "Hourly prices of machines that scale-down deleted.", registry=make
         )
         self._started = Histogram(
             "htas_node_startup_seconds", "Seconds from the decision to launch to Ready.", buckets=WAITS, registry=make
@@ -230,7 +230,7 @@ class _Machines:
             if launch is not None:
                 self._awaited.add(launch.claim)
                 self._bought.labels(launch.group, launch.flavour).inc()
-            elif outcome.action is Action.RELEASE:
+            elif outcome.action is Action.DELETE:
                 self._released.labels(groups.get(outcome.subject, ""), _why(outcome)).inc()
         planned = {launch.claim for launch in result.plan.launches}
         self._asked = {key: each for key, each in self._asked.items() if key in self._groups or key in planned}

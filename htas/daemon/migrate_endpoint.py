@@ -62,7 +62,7 @@ class MigrateEndpoint:
 
     def _open(self) -> RequestedMoves:
         if self.requests is None:
-            raise RequestRefusedError(503, "this daemon does not lead; ask the one that does (the lease names it)")
+            raise RequestRefusedError(503, "this daemon does not lead; use the one that does (the lease names it)")
         return self.requests
 
 

@@ -109,7 +109,7 @@ class NoticeQueue:
             self._complained = False
         except OSError as error:
             if not self._complained:
-                log.warning("notices that wait cannot be written down", error=os.strerror(error.errno or 0))
+                log.warning("queued notices cannot be written down", error=os.strerror(error.errno or 0))
             self._complained = True
 
 

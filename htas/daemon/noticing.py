@@ -91,7 +91,7 @@ class Noticing:
                 what = f"{launch.flavour} for group {launch.group}" if launch is not None else outcome.subject
                 key = launch.flavour if launch is not None else "a machine"
                 text = f"{outcome.subject}: {outcome.message}"
-                yield Notice(Occasion.PURCHASE_FAILED, key, f"A launch failed: {what}", text, at)
+                yield Notice(Occasion.LAUNCH_FAILED, key, f"A launch failed: {what}", text, at)
             elif outcome.action is Action.UNDO_DRAIN and outcome.status is OutcomeStatus.DONE:
                 title = f"The drain of node {outcome.subject} was undone"
                 yield Notice(Occasion.DRAIN_UNDONE, outcome.subject, title, outcome.message, at)

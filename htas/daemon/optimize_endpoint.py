@@ -45,12 +45,12 @@ class OptimizeEndpoint:
         """The last search; raises RequestRefusedError, with 404 where there was none."""
         report = self._open().report
         if report is None:
-            raise RequestRefusedError(404, f"nothing has been searched for yet; POST {PATH} asks for it")
+            raise RequestRefusedError(404, f"nothing has been searched for yet; POST {PATH} starts a search")
         return _document(report)
 
     def _open(self) -> Searching:
         if self.searching is None:
-            raise RequestRefusedError(503, "this daemon does not lead; ask the one that does")
+            raise RequestRefusedError(503, "this daemon does not lead; use the one that does")
         return self.searching
 
 
@@ -86,7 +86,7 @@ class SearchMetrics:
         self._suggested = Counter(
             "htas_suggestions_total", "Suggested edge moves that ended.", ["result"], registry=registry
         )
-        self._open = Gauge("htas_rearranging_slots", "Pods of the rearrangement under way.", registry=registry)
+        self._open = Gauge("htas_rearranging_pods", "Pods of the rearrangement under way.", registry=registry)
 
     def answered(self, answer: SearchResult) -> None:
         self._searches.labels(answer.found.status.value if answer.found is not None else "Failed").inc()

@@ -89,5 +89,5 @@ def remark(state: StoreState) -> str:
     """The store in one line; empty: nothing is wrong with it."""
     if state.is_away:
         since = datetime.fromtimestamp(state.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"store away since {since}, {state.waiting_entries} entries wait: {state.reason}"
-    return f"store catching up, {state.waiting_entries} entries wait" if state.is_behind else ""
+        return f"store away since {since}, {state.waiting_entries} entries are queued: {state.reason}"
+    return f"store catching up, {state.waiting_entries} entries are queued" if state.is_behind else ""

@@ -67,7 +67,7 @@ class StateCollector(Collector):
             yield from _pinned(result, self.policy())
         if self.awaits is not None:
             yield GaugeMetricFamily(
-                "htas_approvals_waiting", "Disruptions that wait for approval.", value=float(self.awaits())
+                "htas_approvals_pending", "Disruptions pending approval.", value=float(self.awaits())
             )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
@@ -96,10 +96,10 @@ def _counted(name: str, text: str, labels: list[str], keys: Iterable[tuple[str, 
 
 def _work(result: CycleResult) -> Iterator[Metric]:
     snapshot, plan = result.snapshot, result.plan
-    states = [("running" if pod.node is not None else "waiting",) for pod in snapshot.cluster.pods]
+    states = [("running" if pod.node is not None else "pending",) for pod in snapshot.cluster.pods]
     yield _counted("htas_pods", "Pods that have not ended.", ["state"], states)
     yield _counted(
-        "htas_unplaced_pods",
+        "htas_unschedulable_pods",
         "Unschedulable pods, by reason.",
         ["reason"],
         ((u.reason.value,) for u in plan.unplaced),
@@ -107,7 +107,7 @@ def _work(result: CycleResult) -> Iterator[Metric]:
     yield GaugeMetricFamily("htas_nominated_pods", "Pending pods with a reservation.", value=float(len(plan.nominate)))
     holds = [*(item.reason for item in plan.nominate), *(HoldReason.MOVE for _ in snapshot.moves)]
     what = "Reservations of pods, by reason."
-    yield _counted("htas_room_kept", what, ["reason"], ((reason.value,) for reason in holds))
+    yield _counted("htas_reservations", what, ["reason"], ((reason.value,) for reason in holds))
     yield GaugeMetricFamily("htas_moves", "Pods that migrate to another node.", value=float(len(snapshot.moves)))
     problems = float(len(snapshot.cluster.problems))
     yield GaugeMetricFamily("htas_unusable_objects", "Objects, or parts of them, ignored as invalid.", value=problems)
@@ -240,7 +240,7 @@ def _recommended(savings: Savings, currency: str) -> Iterator[Metric]:
         machines.add_metric([name], course.machines)
         waits.add_metric([name], course.waits.mean_s)
     disturbed = GaugeMetricFamily(
-        "htas_recommended_disturbed_pods", "Pods that HTAS would have evicted or moved.", labels=["how"]
+        "htas_recommended_disrupted_pods", "Pods that HTAS would have evicted or moved.", labels=["how"]
     )
     disturbed.add_metric(["evicted"], savings.evicted)
     disturbed.add_metric(["moved"], savings.moved)

@@ -34,7 +34,7 @@ MOST = 10
 """Of anything that is listed by name."""
 
 
-_NOTED = frozenset({Action.LAUNCH, Action.RELEASE, Action.DRAIN, Action.UNDO_DRAIN, Action.INITIALIZE, Action.MEASURE})
+_NOTED = frozenset({Action.LAUNCH, Action.DELETE, Action.DRAIN, Action.UNDO_DRAIN, Action.INITIALIZE, Action.MEASURE})
 
 
 class StatusBoard:
@@ -86,9 +86,9 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
         "nodes": _nodes(result),
         "pods": {
             "running": sum(pod.node is not None for pod in snapshot.cluster.pods),
-            "waiting": sum(pod.node is None for pod in snapshot.cluster.pods),
-            "unplaced": dict(sorted(waiting.items())),
-            "roomKept": dict(sorted(Counter(item.reason.value for item in plan.nominate).items())),
+            "pending": sum(pod.node is None for pod in snapshot.cluster.pods),
+            "unschedulable": dict(sorted(waiting.items())),
+            "reservations": dict(sorted(Counter(item.reason.value for item in plan.nominate).items())),
         },
         "cost": {
             "currency": plan.cost.currency,
@@ -99,7 +99,7 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
         "notInitialized": dict(list(registered_nodes(snapshot, policy).items())[:MOST]),
         "offersLess": dict(list(_offered(snapshot, policy).items())[:MOST]),
         "leaving": {
-            claim.id: f"asked {instant_text(claim.leaving_since)}: machine {claim.instance}"
+            claim.id: f"deletion requested {instant_text(claim.leaving_since)}: machine {claim.instance}"
             for claim in snapshot.claims
             if claim.leaving_since is not None
         },

@@ -100,7 +100,7 @@ class WrongTokens:
     def _refuse_late(self, source: Source) -> None:
         wait_s = source.wait_s(_now())
         if wait_s > LONGEST_S or (wait_s and self._waiting >= MOST_WAITING):
-            raise RequestRefusedError(429, "too many wrong tokens came from your address: try again in some seconds")
+            raise RequestRefusedError(429, "too many wrong tokens from your address: try again in some seconds")
 
     def _source(self, address: str) -> Source:
         source = self._sources.pop(address, None) or Source()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from htas.model.approvals import ApprovalState, Asked
+from htas.model.approvals import ApprovalState, Asked, Leaving
 from htas.model.modes import Approval, Otherwise
 from htas.model.money import price_text
 
@@ -38,6 +38,8 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     is_proposed: bool = True
     is_begun: bool = False
     """A yes that has been acted on."""
+    moves: Sequence[Leaving] = ()
+    """How each of the pods would leave its node."""
     lapsed: str = ""
     """Of a yes that came to nothing: why."""
 
@@ -101,5 +103,6 @@ def _item(each: Asked, approval: Approval, currency: str, is_proposed: bool) -> 
         proposed_last=each.proposed_last,
         is_proposed=is_proposed,
         is_begun=each.is_used,
+        moves=what.moves,
         lapsed=each.lapsed,
     )

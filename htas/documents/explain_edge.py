@@ -39,7 +39,7 @@ def tier_line(node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[str
         why = (
             f"its group {node.group}"
             if policy.group(node.group) is not None
-            else "no label and no group says otherwise"
+            else "no label and no group states another tier"
         )
     return [f"is of tier {policy.tier_of(node)} ({why})"]
 

@@ -264,7 +264,7 @@ def meant(ids: Iterable[str], known: Collection[str]) -> list[str]:
         missing += [] if alike else [said]
     if missing:
         raise NotFoundError(
-            f"{', '.join(missing)}: there is no such question (any more); htas approve --list has those there are, an"
+            f"{', '.join(missing)}: there is no such proposal (any more); htas approve --list has those there are, an"
             f" id or at least {FEWEST_DIGITS} of its digits will do"
         )
     return found
@@ -282,7 +282,7 @@ def _stale(each: Asked, approval: Approval, now: float, *, is_proposed: bool) ->
     if now - each.proposed_last >= GONE_S and not is_proposed:
         return f"no plan has had it for {GONE_S / 60:.0f} minutes"
     if each.said_at is not None and now - each.said_at >= approval.within_s:
-        return f"it could not be begun within {approval.within_s / 60:.0f} minutes of the yes"
+        return f"it could not be started within {approval.within_s / 60:.0f} minutes of the approval"
     return ""
 
 

@@ -231,7 +231,7 @@ class Bookkeeper:
 
     def _complain(self, problem: str) -> None:
         if not self._problem:
-            log.warning("the cloud does not tell its usage: the ends of bills are not confirmed", error=problem)
+            log.warning("the cloud does not report its usage: the ends of bills are not confirmed", error=problem)
         self._problem = problem
         self._pause = self._pause.after(self._ports.clock.now(), FIRST_PAUSE_S, LONGEST_PAUSE_S)
 

@@ -108,7 +108,7 @@ def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> ClaimStep:
     """The machine is on its way out. Clouds forget such a wish when a host or a message queue dies meanwhile."""
     if claim.leaving_since is None or now - claim.leaving_since < timeouts.release_s:
         return ClaimStep(claim.state)
-    return ClaimStep(claim.state, Then.CLEAN_UP, f"not gone within {timeouts.release_s:g} s: asked for its end again")
+    return ClaimStep(claim.state, Then.CLEAN_UP, f"not gone within {timeouts.release_s:g} s: deleted again")
 
 
 def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> ClaimStep:

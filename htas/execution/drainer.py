@@ -126,7 +126,7 @@ class Drainer:
         if not held and drain.node not in view.unread:
             reached("drain.emptied")
             if node.held_by is not None:
-                held_back = Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
+                held_back = Invalid(OutcomeReason.PROTECTED, f"the node is annotated {node.held_by}")
                 return [self._undo(drain.node, drain, claim, held_back)], []
             return self._emptied(drain, claim, validator, can_release), []
         why = self._hopeless(drain, node, held, validator)
@@ -150,7 +150,7 @@ class Drainer:
         now, timeouts, view = validator.now, self.policy.timeouts, validator.view
         strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
         if strangers:
-            return Invalid(OutcomeReason.POD_CAME, f"{strangers[0]} came to the node since")
+            return Invalid(OutcomeReason.POD_CAME, f"{strangers[0]} was bound to the node since")
         if now - drain.started_at >= timeouts.drain_s:
             unread = f": {cannot_be_read(view.unread[drain.node])}" if drain.node in view.unread else ""
             return Invalid(OutcomeReason.TIMED_OUT, f"not empty after {timeouts.drain_s:g} s{unread}")

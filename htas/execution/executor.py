@@ -148,7 +148,7 @@ def _turn(proposal: Proposal) -> tuple[int, Sequence[str]]:
 def _dropped(proposal: Proposal, message: str, reason: OutcomeReason | None = None) -> list[Outcome]:
     """What is told of a proposal that is not begun: of each pod that stays, or each node."""
     dropped: Mapping[Action, Sequence[str]] = {Action.SUGGEST: (CLUSTER,)}
-    if proposal.reason is ProposalReason.INSTEAD_OF_BUYING:
+    if proposal.reason is ProposalReason.INSTEAD_OF_LAUNCH:
         dropped = {Action.REARRANGE: (CLUSTER,)}
     elif proposal.reason is ProposalReason.PREEMPTED:
         dropped = {Action.PREEMPT: [move.pod for move in proposal.moves]}

@@ -29,7 +29,7 @@ from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterView
 
 HANDED_BACK = "handed back"
-LEAVING = "it is on its way out"
+LEAVING = "it is being removed"
 MAY_BE_CLOSED = (ClaimState.REGISTERED, ClaimState.READY)
 
 
@@ -138,7 +138,7 @@ class HandingBack:
     def _why_not(self, claim: NodeClaim, node: Node, validator: Validator) -> Invalid | None:
         """What holds a node; None: it may be emptied."""
         if any(pod.key == self.own_pod for pod in validator.held(node.name)):
-            return Invalid(OutcomeReason.PROMISED, f"{self.own_pod} runs on it, which hands back")
+            return Invalid(OutcomeReason.PROTECTED, f"{self.own_pod} runs on it, which hands back")
         return validator.why_not(Proposal(ProposalReason.HANDED_BACK, releases=(Release(node.name, claim.id),)))
 
     def _pods_of(self, node: Node, view: ClusterView) -> list[Pod]:

@@ -109,7 +109,7 @@ class _Identifying:
         for instance in self._in_error:
             there = self._found.get(self._claim_of.get(instance.id, ""))
             if there is not None and there.is_ready:
-                what = f"the cloud says that it is in error; its node {there.name} is Ready, so it stays"
+                what = f"the cloud reports it in error; its node {there.name} is Ready, so it stays"
                 yield Problem(f"Machine {instance.id}", what, is_doubt=True)
         yield from self._paid_twice()
 

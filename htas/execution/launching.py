@@ -39,7 +39,7 @@ def launch(
     try:
         together = put_together(ports.store, claims)
     except HTASError as error:
-        what = f"not asked for, since it cannot be journalled: {error}"
+        what = f"not launched, since it cannot be journalled: {error}"
         return [Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, what) for claim in claims]
     singly, outcomes = put_singly(ports.store, [claim for claim in claims if claim.id not in together])
     reached("launch.journalled")

@@ -43,7 +43,7 @@ class Orders:
         try:
             return self._deleted(claim, ids)
         except HTASError as error:
-            return Outcome(Action.RELEASE, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
+            return Outcome(Action.DELETE, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
 
     def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
@@ -54,7 +54,7 @@ class Orders:
         if claim.version:  # else the journal does not know it
             self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
         reached("release.recorded")
-        return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
+        return Outcome(Action.DELETE, claim.id, OutcomeStatus.DONE, claim.message)
 
     def _delete(self, instance_id: str, claim: str, node: str | None) -> str | None:
         """Delete a machine: the one place where that is done. What runs on it if it is not deleted for that."""
@@ -83,7 +83,7 @@ class Orders:
         try:
             instance = self.ports.provider.create(claim, flavour, node)
         except TransientError as error:
-            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
         except (CapacityError, PermanentError) as error:
             now = self.ports.clock.now()
             if isinstance(error, RefusedError):  # another flavour would fare no better
@@ -111,10 +111,10 @@ class Orders:
         try:
             held = self._delete(instance.id, instance.claim or "", None)
         except HTASError as error:
-            return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+            return Outcome(Action.DELETE, instance.id, OutcomeStatus.FAILED, str(error))
         if held is not None:
             return _not_deleted(instance.id, held)
-        return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
+        return Outcome(Action.DELETE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def _fail(self, claim: NodeClaim, message: str) -> None:
         self.ports.store.put_claim(
@@ -124,4 +124,4 @@ class Orders:
 
 def _not_deleted(subject: str, held: str) -> Outcome:
     what = f"not deleted: {held}; tried again once it has left"
-    return Outcome(Action.RELEASE, subject, OutcomeStatus.FAILED, what, OutcomeReason.PODS_RUN)
+    return Outcome(Action.DELETE, subject, OutcomeStatus.FAILED, what, OutcomeReason.PODS_RUN)

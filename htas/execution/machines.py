@@ -261,7 +261,7 @@ class Machines:
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
             return [
                 *found,
-                Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once"),
+                Outcome(Action.DELETE, claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once"),
             ]
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
@@ -271,7 +271,7 @@ class Machines:
             found += self._learn_from(before, claim, step, node, initializing)
             if before.state is ClaimState.FAILED and claim.state is ClaimState.READY:
                 kept = OutcomeReason.PODS_RUN
-                found.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, claim.message, kept))
+                found.append(Outcome(Action.DELETE, claim.id, OutcomeStatus.DROPPED, claim.message, kept))
         if step.then is Then.CLEAN_UP:
             return found + self._clean_up(claim, step, instance, node, initializing.view)
         if node is None:
@@ -341,7 +341,7 @@ class Machines:
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
         elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-            outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
+            outcomes.append(Outcome(Action.DELETE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
@@ -358,6 +358,6 @@ class Machines:
         except ConflictError:
             if any(known.id == claim.id for known in self._ports.store.claims()):
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
-            self.release(msgspec.structs.replace(claim, message="it had been released already"))
+            self.release(msgspec.structs.replace(claim, message="it had been deleted already"))
             return []
         return [Outcome(Action.ADOPT, claim.id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]

@@ -60,7 +60,7 @@ class NodeLabels:
             what = f"labels {', '.join(sorted(others | wrong))}"
             return [Outcome(Action.SET_UP, node.name, OutcomeStatus.DONE, what)]
         had = (f"{key}={node.labels[key]}" if key in node.labels else f"no {key}" for key in sorted(wrong))
-        what = f"labels set back: it had {', '.join(had)}"
+        what = f"labels restored: it had {', '.join(had)}"
         return [Outcome(Action.SET_UP, node.name, OutcomeStatus.DONE, what, OutcomeReason.RELABELLED)]
 
     def _may_repair(self, node: str) -> bool:

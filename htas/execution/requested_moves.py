@@ -82,9 +82,7 @@ class RequestedMoves:
             if len(self._requests) >= REMEMBERED:
                 seen_to = next((each for each in self._requests if not each.is_waiting), None)
                 if seen_to is None:
-                    raise TooManyWaitingError(
-                        f"{REMEMBERED} moves that were asked for wait to be begun; ask again later"
-                    )
+                    raise TooManyWaitingError(f"{REMEMBERED} requested moves are pending; try again later")
                 self._requests.remove(seen_to)
             self._requests.append(request)
             self._asked += 1
@@ -130,9 +128,9 @@ class RequestedMoves:
             reason = error.reason.value if isinstance(error, MoveRefusedError) else ""
             detail = str(error.args[0]) if error.args else type(error).__name__
             self._replace(msgspec.structs.replace(request, is_refused=True, refusal=reason, detail=detail))
-            return told(OutcomeStatus.FAILED, f"to {request.target}, as asked: {error}")
+            return told(OutcomeStatus.FAILED, f"to {request.target}, as requested: {error}")
         self._replace(msgspec.structs.replace(request, uid=move.uid, begun_at=validator.now, method=move.method))
-        return told(OutcomeStatus.DONE, f"to {request.target}, {'by force' if request.is_forced else 'as asked'}")
+        return told(OutcomeStatus.DONE, f"to {request.target}, {'by force' if request.is_forced else 'as requested'}")
 
     def _replace(self, request: MoveRequest) -> None:
         with self._lock:

@@ -101,7 +101,7 @@ class Validator:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
         group = self.policy.group(node.group)
         if node.held_by is not None:
-            return Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
+            return Invalid(OutcomeReason.PROTECTED, f"the node is annotated {node.held_by}")
         if group is None:  # an empty node of it may go all the same
             return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone") if self.held(node.name) else None
         volumes = VolumeBook.of(self.view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
@@ -112,7 +112,7 @@ class Validator:
                 continue
             verdict = drain_rules.judge(pod, context)
             if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
-                return Invalid(OutcomeReason.PROMISED, verdict.message)
+                return Invalid(OutcomeReason.PROTECTED, verdict.message)
         return None
 
     # Checks of nodes that are emptied.
@@ -125,7 +125,7 @@ class Validator:
                 return Invalid(OutcomeReason.NODE_CLOSED, why)
             came = {pod.key for pod in self.held(node.name)} - {move.pod for move in proposal.moves}
             if came:
-                return Invalid(OutcomeReason.POD_CAME, f"{', '.join(sorted(came)[:3])} came to the node since")
+                return Invalid(OutcomeReason.POD_CAME, f"{', '.join(sorted(came)[:3])} was bound to the node since")
             if node.name in self.view.unread:
                 return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(self.view.unread[node.name]))
             if (promise := self.promise(node)) is not None:
@@ -160,7 +160,7 @@ class Validator:
                 terms = self._disruption_policy.terms_of_victim(victim)
                 if not terms.allow(victim, pod.priority):
                     why = terms.why or f"{victim.key} is not of lower priority than {pod.key}"
-                    return Invalid(OutcomeReason.PROMISED, why)
+                    return Invalid(OutcomeReason.PROTECTED, why)
         spent = self._ledger.try_spend(victims) if self._keeps_budgets else None
         return Invalid(OutcomeReason.EVICTION_REFUSED, spent) if spent is not None else None
 
@@ -170,7 +170,7 @@ class Validator:
         for release in proposal.releases:
             node = self.nodes[release.node]
             if node.held_by is not None:
-                return Invalid(OutcomeReason.PROMISED, f"it is annotated {node.held_by}")
+                return Invalid(OutcomeReason.PROTECTED, f"it is annotated {node.held_by}")
             if node.name in self.view.unread:
                 return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(self.view.unread[node.name]))
             rules = msgspec.structs.replace(self._rules(node), migration=MigrationMethod.EVICT)
@@ -180,7 +180,7 @@ class Validator:
                 if verdict.waits:
                     return Invalid(OutcomeReason.ENDS_FIRST, verdict.message)
                 if verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB) and not pod.is_terminating:
-                    return Invalid(OutcomeReason.PROMISED, f"{verdict.blocked}: {verdict.message}")
+                    return Invalid(OutcomeReason.PROTECTED, f"{verdict.blocked}: {verdict.message}")
         return None
 
     def _rules(self, node: Node | None) -> CleaningRules:
@@ -208,7 +208,7 @@ class Validator:
             verdict = drain_rules.promised(pod, context)
             if verdict is not None and verdict.blocked is not None:
                 why = f"{verdict.blocked.value}: {verdict.message}; --force moves it all the same"
-                return _refused(pod, (Refusal.PROMISED, why))
+                return _refused(pod, (Refusal.PROTECTED, why))
         return None
 
     def _has_room(self, proposal: Proposal) -> Invalid | None:
@@ -245,7 +245,7 @@ CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
     ProposalReason.FORCED: (Validator._can_be_moved, Validator._has_room),
     # Begun by the rearrangement, which is judged as a whole in `planning/disrupt/rearrangement/validity.py`.
     ProposalReason.REARRANGED: (),
-    ProposalReason.INSTEAD_OF_BUYING: (),
+    ProposalReason.INSTEAD_OF_LAUNCH: (),
     ProposalReason.NEARER_TO_USERS: (),
 }
 

@@ -95,7 +95,7 @@ def design(
     sources = tuple(sources)
     if name == EDGE:
         if prices is not None:
-            raise DesignError("prices: nothing is bought for the edge; leave them out")
+            raise DesignError("prices: nothing is launched for the edge; leave them out")
         if path is not None:
             raise DesignError(f"workload {path}: the edge's scenarios are drawn; leave it out, or name a --pattern")
         drawn = map(ScenarioSource, _chosen("pattern", sources, SCENARIOS))

@@ -10,6 +10,7 @@ import msgspec
 
 from htas.model.claims import taken_over_since
 from htas.model.money import price_text
+from htas.model.moves import MigrationMethod, Move
 from htas.model.outcomes import CLUSTER, Action
 from htas.model.plan import Carrying, Plan
 from htas.model.proposals import Proposal
@@ -19,15 +20,37 @@ from htas.model.snapshot import ClusterSnapshot
 
 class QuestionKind(StrEnum):
     DRAIN = "drain"
-    """A node is emptied of pods, and returned."""
+    """A node is drained, and its machine deleted."""
     REPLACE = "replace"
-    """Cheaper machines are bought for the pods of others, which are emptied then."""
+    """Cheaper machines are launched for the pods of others, which are drained then."""
     PREEMPT = "preempt"
-    """Pods of lower priority leave for one that waits."""
+    """Pods of lower priority leave for one that is pending."""
     REARRANGE = "rearrange"
-    """Pods leave their nodes so that more work has room, as the optimiser found."""
+    """Pods leave their nodes so that more pods fit, as the optimiser found."""
     SUGGEST = "suggest"
     """Pods are moved nearer to their users."""
+
+
+class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a pod would leave its node. `target` is empty where none is reserved for it, `method` where a later plan,
+    made once new machines are Ready, decides on both.
+    """
+
+    pod: str
+    method: str = ""
+    target: str = ""
+
+    @property
+    def how(self) -> str:
+        """`evicted, restarts on n2`; `migrated to n2 by checkpoint`."""
+        match self.method:
+            case "":
+                return "leaves once the new machines are Ready"
+            case MigrationMethod.EVICT:
+                return f"evicted, restarts {f'on {self.target}' if self.target else 'where it fits'}"
+            case MigrationMethod.REPLACE:
+                return f"replaced by a copy on {self.target}"
+        return f"migrated to {self.target} by {self.method}"
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -41,6 +64,8 @@ class Question(msgspec.Struct, frozen=True):
     why: str = ""
     is_under_way: bool = False
     """It has been begun, and each of its steps needs the same yes."""
+    moves: tuple[Leaving, ...] = ()
+    """How each of the pods would leave; empty where an earlier htas wrote the question down."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -109,7 +134,7 @@ def questions_of(plan: Plan, snapshot: ClusterSnapshot) -> list[Question]:
 
 def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | None:
     """The question that a proposal is; None: it disturbs nobody."""
-    pods = [move.pod for move in proposal.moves]
+    pods = list(map(_leaving, proposal.moves))
     why, value = proposal.message or proposal.reason.value, proposal.value
     if proposal.launches:
         nodes = _nodes(proposal)
@@ -128,8 +153,8 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
         known_by = f"{seat.pod} {seat.uid}"  # another pod of that name is another question
         return _question(QuestionKind.PREEMPT, seat.pod, known_by, pods, 0, f"on {seat.node}")
     if proposal.reason is ProposalReason.NEARER_TO_USERS:
-        return _question(QuestionKind.SUGGEST, CLUSTER, " ".join(sorted(pods)), pods, 0, "nearer to their users")
-    return _question(QuestionKind.REARRANGE, CLUSTER, " ".join(sorted(pods)), pods, value, why)
+        return _question(QuestionKind.SUGGEST, CLUSTER, _names(pods), pods, 0, "nearer to their users")
+    return _question(QuestionKind.REARRANGE, CLUSTER, _names(pods), pods, value, why)
 
 
 def begun_by(proposal: Proposal) -> frozenset[tuple[Action, str]]:
@@ -167,8 +192,8 @@ def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
     current = snapshot.rearrangement
     if not plan.carry.steps or current is None or current.is_suggestion or current.why:
         return None
-    pods = [slot.pod.key for slot in current.slots if slot.source is not None]
-    pods += [victim.key for victim in current.victims]
+    pods = [Leaving(slot.pod.key, slot.method, slot.node) for slot in current.slots if slot.source is not None]
+    pods += [Leaving(victim.key, MigrationMethod.EVICT) for victim in current.victims]
     asked = _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more pods fit then")
     return msgspec.structs.replace(asked, is_under_way=True)
 
@@ -177,11 +202,19 @@ def _nodes(proposal: Proposal) -> str:
     return " ".join(sorted(release.node for release in proposal.releases))
 
 
-def _on(proposal: Proposal, snapshot: ClusterSnapshot) -> list[str]:
+def _leaving(move: Move) -> Leaving:
+    return Leaving(move.pod, move.method, move.target or "")
+
+
+def _names(pods: Iterable[Leaving]) -> str:
+    return " ".join(sorted(each.pod for each in pods))
+
+
+def _on(proposal: Proposal, snapshot: ClusterSnapshot) -> list[Leaving]:
     """The pods that would leave with the nodes: where they go is planned once the machines are there."""
     nodes = {release.node for release in proposal.releases}
     pods = snapshot.cluster.pods
-    return [pod.key for pod in pods if pod.node in nodes and pod.is_work]
+    return [Leaving(pod.key) for pod in pods if pod.node in nodes and pod.is_work]
 
 
 def _is_approved(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
@@ -199,8 +232,10 @@ def _is_approved(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
 
 
 def _question(
-    kind: QuestionKind, subject: str, known_by: str, pods: Iterable[str], nanos_per_hour: int, why: str
+    kind: QuestionKind, subject: str, known_by: str, pods: Iterable[Leaving], nanos_per_hour: int, why: str
 ) -> Question:
     # 128 bits: of 32, who names pods finds two names of one id in a tenth of a second, and one yes would be for both
     digest = hashlib.sha256(f"{kind.value}\0{known_by}".encode()).hexdigest()[:32]
-    return Question(f"{kind.value}-{digest}", kind, subject, tuple(sorted(pods)), nanos_per_hour, why)
+    moves = tuple(sorted(pods, key=lambda each: each.pod))
+    names = tuple(each.pod for each in moves)
+    return Question(f"{kind.value}-{digest}", kind, subject, names, nanos_per_hour, why, moves=moves)

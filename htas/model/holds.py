@@ -1,48 +1,48 @@
-"""Holds: room that is kept for a pod which is not there, and what for."""
+"""Holds: reservations of pods that do not run there yet, and why."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
+from htas.model.former_names import Named
 
-class HoldReason(StrEnum):
-    """Why a pod has room on a node, or on a machine on its way, and is not there."""
 
-    MACHINE_COMING = "MachineComing"
-    """The machine is on its way."""
-    PURCHASE_FIRST = "PurchaseFirst"
-    """There is room for it once others have gone to the machines that the same plan buys."""
+class HoldReason(Named):
+    """Why a pod has a reservation on a node, or on a starting machine, and does not run there yet."""
+
+    MACHINE_STARTING = "MachineStarting"
+    """The machine is starting."""
+    LAUNCH_FIRST = "LaunchFirst"
+    """The same plan launches machines: other pods go there, which leaves it this room."""
     DRIVER_COMING = "VolumeDriverComing"
     """The driver of its volumes has not registered on the node yet."""
     BIND_FAILED = "BindFailed"
     """Its last bind failed a moment ago."""
     OTHER_SCHEDULER = "BoundByOtherScheduler"
-    """There is room for it; its own scheduler binds it."""
+    """It fits there; its own scheduler binds it."""
     NOMINATED = "Nominated"
-    """The pod names the node: a preemption made room there, or its volume is being made for that node."""
+    """The pod names the node: a preemption made room there, or its volume is created for that node."""
     MOVE = "MoveUnderWay"
-    """It is moved there, or will be once its turn has come: it runs elsewhere."""
-    SLOT = "SlotOfRearrangement"
-    """Others move, so that it finds room there."""
-    ROOM_MADE = "RoomMade"
-    """The same, of moves that are begun instead of buying."""
+    """It migrates there, or will in its turn: it still runs elsewhere."""
+    REARRANGEMENT = "RearrangementUnderWay"
+    """A rearrangement moves other pods away, so that it fits there."""
+    MOVES_MAKE_ROOM = "MovesMakeRoom"
+    """One or two pods move away instead of a launch, so that it fits there."""
 
 
 WORDS = {
-    HoldReason.MACHINE_COMING: "the machine is on its way",
-    HoldReason.PURCHASE_FIRST: "once the machines bought by this plan have taken theirs",
+    HoldReason.MACHINE_STARTING: "its machine is starting",
+    HoldReason.LAUNCH_FIRST: "other pods go to the machines that this plan launches, which leaves it this room",
     HoldReason.DRIVER_COMING: "the driver of its volumes has not registered there yet",
-    HoldReason.BIND_FAILED: "its last bind failed; it is tried again in a moment",
+    HoldReason.BIND_FAILED: "its last bind failed; HTAS tries again in a moment",
     HoldReason.OTHER_SCHEDULER: "bound by",
-    HoldReason.SLOT: "its slot in the rearrangement under way is not free yet",
+    HoldReason.REARRANGEMENT: "its room in the rearrangement under way is not free yet",
 }
-"""What people are told where a reason has words of its own; what follows them is told of the pod at hand."""
+"""The text of a reason that has words of its own; what follows them is about the pod at hand."""
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Room that a plan keeps for a pod which it does not bind. `node` is a node, or a claim on its way."""
+    """A reservation for a pod that the plan does not bind. `node` is a node, or the claim of a starting machine."""
 
     pod: str
     node: str

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from htas.model.former_names import Named
 from htas.model.moves import MigrationMethod, Move, MoveReason
 
 if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
@@ -92,7 +93,7 @@ skips what it does not have; none may switch what was not seen running. A switch
 lives: when the twin ended, or lost its node, before the source was deleted."""
 
 
-class Refusal(StrEnum):
+class Refusal(Named):
     """Why a pod is not moved at all: known beforehand, and nothing was touched."""
 
     NOT_RUNNING = "NotRunning"
@@ -100,11 +101,11 @@ class Refusal(StrEnum):
     KEEPS_ITS_NAME = "MustKeepItsName"
     """A StatefulSet's pod: a twin cannot bear the name that its identity consists of."""
     OWNER_UNKNOWN = "OwnerNotSupported"
-    """A controller of which it was not shown that it takes a twin for its own."""
+    """Its controller is not known to adopt a twin."""
     SEVERAL_CONTAINERS = "SeveralContainers"
     """They would be checkpointed one after the other, not at one instant (unless migration.severalContainers)."""
     SIDECAR = "RestartableInitContainer"
-    """It has an init container that runs on beside the others."""
+    """It has a restartable init container (a sidecar)."""
     EMPTY_DIR = "EmptyDirWouldBeLost"
     """It would be restored with the directory empty, or not at all where a file of it is open."""
     HOST_PATH = "HostPath"
@@ -112,9 +113,9 @@ class Refusal(StrEnum):
     LOCAL_VOLUME = "LocalVolume"
     """Its volume is on its node."""
     BEGINS_AGAIN = "WouldBeginAgain"
-    """Batch work, by a method that starts a fresh copy: it would do twice what it has done."""
+    """Batch work, by a method that starts a fresh copy: it would repeat its work."""
     READINESS_GATE = "ReadinessGate"
-    """Somebody else says when it is Ready, and knows nothing of a twin, which bears no labels yet."""
+    """Another controller sets its readiness gates, and does not see the twin, which has no labels yet."""
     READ_WRITE_ONCE = "ReadWriteOnceVolume"
     """Its volume can be attached to one node, and the source needs it until the twin runs."""
     SHARED_VOLUME = "WritesToSharedVolume"
@@ -137,8 +138,8 @@ class Refusal(StrEnum):
     """The configuration has no settings for this method."""
     OPTED_OUT = "OptedOut"
     """It is annotated htas.io/migrate: "false"."""
-    PROMISED = "Promised"
-    """Somebody wishes it to stay where it is; an operator may have it moved all the same."""
+    PROTECTED = "Protected"
+    """A rule protects it from disruption; a move by hand may override that (--force)."""
 
 
 class Failure(StrEnum):
@@ -149,7 +150,7 @@ class Failure(StrEnum):
     OPEN_CONNECTION = "OpenTCPConnection"
     """The process has an open TCP connection."""
     FILE_LOCK = "FileLock"
-    """The process holds a lock on a file."""
+    """The process has a lock on a file."""
     WATCHES_FILES = "InotifyWatch"
     """The process watches files."""
     NO_SPACE = "NoSpaceLeft"
@@ -165,17 +166,17 @@ class Failure(StrEnum):
     SOURCE_ENDED = "SourceEnded"
     """The pod ended, or was deleted, before its twin ran: there is nothing left to move."""
     SOURCE_LOST = "SourceNodeLost"
-    """The source's node is gone or not Ready: nobody knows whether the source runs on."""
+    """The source's node is gone or not Ready: it is unknown whether the source still runs."""
     SWITCH_FAILED = "SwitchFailed"
     """The twin could not take the place of the pod."""
     UNEXPECTED = "UnexpectedError"
-    """Nobody foresaw it: a file that is missing, an answer in a form of its own; the log has the whole of it."""
+    """A defect, or an unexpected answer; the log has the details."""
     COMMAND_FAILED = "CommandFailed"
     """A command of the operator failed."""
     DEADLINE = "DeadlineExceeded"
     """A step took longer than migration.deadlines allows."""
     REFUSED = "Refused"
-    """Something that forbids it came to be while it was under way."""
+    """Something began to forbid it while it was under way."""
     INTERRUPTED = "Interrupted"
     """The daemon that carried it out died, and the step could not be taken up again."""
 

@@ -6,13 +6,15 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.former_names import Named
 
-class Occasion(StrEnum):
+
+class Occasion(Named):
     """What a notice is about; a receiver may ask for some of them alone (`notices[].on`)."""
 
     LIMIT_REACHED = "limit-reached"
     """Pods wait since a limit, a quota, or what their namespace may have, forbids another machine."""
-    PURCHASE_FAILED = "purchase-failed"
+    LAUNCH_FAILED = "launch-failed"
     DRAIN_UNDONE = "drain-undone"
     BUDGET = "budget"
     """The month's spending passed a part of `monthlyBudget`, or its forecast passed all of it."""

@@ -6,11 +6,12 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.former_names import Named
 from htas.model.migrations import MigrationRecord
 from htas.model.reasons import OutcomeReason
 
 
-class Action(StrEnum):
+class Action(Named):
     """What was done, or tried. People read these words in `htas history`, logs and metrics."""
 
     BIND = "bind"
@@ -32,7 +33,7 @@ class Action(StrEnum):
     SET_UP = "set-up"
     """A node is given labels and taints that it came without."""
     REVOKE_TOKEN = "revoke-token"
-    RELEASE = "release"
+    DELETE = "delete"
     DELETE_NODE = "delete-node"
 
     DRAIN = "drain"

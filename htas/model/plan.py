@@ -117,7 +117,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def instead_of_buying(self) -> Proposal | None:
         """What is moved so that less need be bought."""
-        return next((each for each in self.proposals if each.reason is ProposalReason.INSTEAD_OF_BUYING), None)
+        return next((each for each in self.proposals if each.reason is ProposalReason.INSTEAD_OF_LAUNCH), None)
 
     @property
     def migrate(self) -> tuple[Move, ...]:

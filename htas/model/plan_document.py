@@ -69,7 +69,7 @@ def plan_document(plan: Plan, least_nanos: int | None = None) -> dict[str, Any]:
             }
             for item in plan.remove
         ],
-        "unplaced": [
+        "unschedulable": [
             {
                 "pod": item.pod,
                 "reason": item.reason.value,
@@ -119,4 +119,4 @@ def _instead_of_buying(proposal: Proposal | None) -> dict[str, Any]:
     if proposal is None:
         return {}
     place = [{"pod": seat.pod, "node": seat.node} for seat in proposal.seats]
-    return {"insteadOfBuying": {"leave": leave_document(proposal.moves), "place": place, "why": proposal.message}}
+    return {"insteadOfLaunch": {"leave": leave_document(proposal.moves), "place": place, "why": proposal.message}}

@@ -11,8 +11,10 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.former_names import Named
 
-class Reason(StrEnum):
+
+class Reason(Named):
     """A word, a sentence that explains it, and what would change it; empty: only time, or nothing."""
 
     says: str
@@ -89,8 +91,8 @@ class Unplaced(Reason):
         "maxRentalLengthening",
     )
     GATHERING = (
-        "GatheringForPurchase",
-        "Batching window: HTAS waits for more batch pods before it launches machines.",
+        "BatchingWindow",
+        "HTAS waits for more batch pods before it launches machines for all of them.",
         "Time, at most gatherFor.",
     )
     SCHEDULING_GATED = (
@@ -358,8 +360,8 @@ class ProposalReason(Reason):
         "A pod of higher priority is nominated to the node; HTAS evicts pods of lower priority for it.",
     )
     REARRANGED = "Rearranged", "The optimiser found a placement that schedules more pods of high priority."
-    INSTEAD_OF_BUYING = (
-        "InsteadOfBuying",
+    INSTEAD_OF_LAUNCH = (
+        "InsteadOfLaunch",
         "Moving running pods costs less than the machine that pending pods need.",
     )
     NEARER_TO_USERS = "NearerToUsers", "HTAS moves services to edge nodes."
@@ -371,7 +373,7 @@ class ProposalReason(Reason):
     )
 
 
-class OutcomeReason(StrEnum):
+class OutcomeReason(Named):
     """Why HTAS does not start or continue a decision; mostly of rearrangements and drains."""
 
     ROOM_TAKEN = "RoomTaken"
@@ -380,7 +382,7 @@ class OutcomeReason(StrEnum):
     """A node that it uses or drains is gone, cordoned or not Ready."""
     NOTHING_GAINED = "NothingGained"
     """The pods it was made for are gone or scheduled: the remaining steps would gain nothing."""
-    PROMISED = "Promised"
+    PROTECTED = "Protected"
     """A pod that was to leave its node may no longer be disrupted."""
     EVICTION_REFUSED = "EvictionRefused"
     """Disruption budgets refused an eviction for too long."""
@@ -392,7 +394,7 @@ class OutcomeReason(StrEnum):
     """Of a suggestion: another party has bound, deleted or scaled away one of the pods that it moves."""
     NOT_READY = "NotReady"
     """Of a suggestion: a pod that it has moved does not become Ready where it is now."""
-    WORK_WAITS = "WorkWaits"
+    PODS_PENDING = "PodsPending"
     """Of a suggestion: new pods are pending that no machine can be launched for; they come first."""
     TIMED_OUT = "TimedOut"
     """It took longer than it may."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
+from htas.model.former_names import Named
 
-class OptionalSearch(StrEnum):
+
+class OptionalSearch(Named):
     """A search that only makes a plan better. Metrics, logs and alerts use these words."""
 
-    LOOK_AHEAD = "look-ahead"
+    HEADROOM = "headroom"
     """Headroom for work that is expected."""
     BATCHING = "batching"
     """Who waits for more work before a machine is launched."""

@@ -121,7 +121,7 @@ def _whole_plan(
         is_edge_due = Stage.EDGE in stages and scheduled.room is None
         edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
     if scheduled.preemptions.is_suggestion_in_the_way:
-        steps = cancelled(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
+        steps = cancelled(OutcomeReason.PODS_PENDING, "pods are pending that nothing can be launched for")
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
     disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)

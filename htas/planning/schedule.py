@@ -44,7 +44,7 @@ class Scheduled:
     work_is_waiting: bool
     """Somebody waits whom a node or a machine on offer would take."""
     room: MadeRoom | None = None
-    """What is moved instead of buying more."""
+    """What is moved instead of launching more."""
     launches: LaunchesSoFar = field(default_factory=LaunchesSoFar)
     """What became of earlier launches."""
 

@@ -134,14 +134,17 @@ def _room_made(context: PlanContext, scheduled: Scheduled) -> dict[str, RoomMade
 
 def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedPod, ...]:
     simulated = context.simulated
-    surplus = "its controller has all it wants; it will go"
+    surplus = "its controller has all the pods it wants, and will delete it"
     nominees = [each.pod for each in simulated.sim.nominees if each.pod.key not in preemptions.nominated]
     unplaced = [
         *preemptions.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in simulated.gated),
         *told_declined(simulated.declined, context.snapshot, context.policy),
         *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in simulated.surplus),
-        *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in simulated.withheld),
+        *(
+            UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "the optimiser is searching for it")
+            for p in simulated.withheld
+        ),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
     ]
     return tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod))
@@ -242,7 +245,7 @@ def _given(
             continue
         for pod in pods:
             if pod.key not in placed_at_first:
-                given.append(hold(pod.key, name, HoldReason.PURCHASE_FIRST))
+                given.append(hold(pod.key, name, HoldReason.LAUNCH_FIRST))
             elif name in simulated.awaited and _awaits_driver(context, pod, name):
                 given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))
             else:
@@ -274,14 +277,14 @@ def _on_machine_coming(
     promised = context.simulated.sim.table.nodes[row]
     node, awaited = registered if registered is not None else (promised, ())
     if not awaited:
-        return [hold(pod.key, promised.name, HoldReason.MACHINE_COMING) for pod in pods]
+        return [hold(pod.key, promised.name, HoldReason.MACHINE_STARTING) for pod in pods]
     running = context.simulated.running.get(row, ())
     now = Registered(node, promised, sum((pod.requests for pod in running), NOTHING))
     why = f"its machine is {in_words(awaited)}"
     return [
         _bind_or_hold(pod, node.name, context.snapshot, context.policy, costs)
         if pod.key in placed_at_first and now.take(pod)
-        else Hold(pod.key, promised.name, HoldReason.MACHINE_COMING, why)
+        else Hold(pod.key, promised.name, HoldReason.MACHINE_STARTING, why)
         for pod in pods
     ]
 

@@ -121,7 +121,7 @@ class Events:
         if request.method == "HEAD":
             return Response(headers=headers, media_type="text/event-stream")
         if self._open >= MOST_STREAMS:
-            return PlainTextResponse("too many pages follow already; ask again\n", 503, {"Retry-After": "15"})
+            return PlainTextResponse("too many pages follow already; try again\n", 503, {"Retry-After": "15"})
         self._open += 1
         return _Stream(self.lines(request.scope.get(STOPPING, _never)), self._left, headers)
 

@@ -26,10 +26,10 @@ KEPT_POINTS = 4_000
 APART_S = 60.0
 """Between two points: 4,000 of them are the last three days."""
 KINDS = {
-    Action.LAUNCH: "buy",
-    Action.DRAIN: "empty",
+    Action.LAUNCH: "launch",
+    Action.DRAIN: "drain",
     Action.UNDO_DRAIN: "undo",
-    Action.RELEASE: "release",
+    Action.DELETE: "delete",
     Action.MOVED: "move",
     Action.PREEMPT: "preempt",
     Action.REARRANGE: "rearrange",
@@ -133,7 +133,7 @@ class Chronicle:
             if kind is None:
                 continue
             is_done = outcome.status.is_well
-            if outcome.action is Action.RELEASE and is_done:
+            if outcome.action is Action.DELETE and is_done:
                 if outcome.subject in self._released:
                     continue
                 self._released.add(outcome.subject)
@@ -157,7 +157,7 @@ class Chronicle:
                     nanos_per_hour=removing.savings_nanos_per_hour if is_done else None,
                     claim=removing.claim,
                 )
-            elif outcome.action is Action.RELEASE:
+            elif outcome.action is Action.DELETE:
                 decision = msgspec.structs.replace(decision, claim=outcome.subject)
             yield decision
 

@@ -204,7 +204,7 @@ def _approvals(seat: Seat, picture: Picture, _: ApiRequest) -> ApprovalsReport:
 def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport:
     word, approval, currency = asked.body, picture.policy.approval, picture.policy.catalogue.currency
     if approval is None or seat.approvals is None:
-        raise GivenError("nothing waits for approval here: this daemon runs in another mode than approve")
+        raise GivenError("no proposals here: this daemon runs in another mode than approve")
     if bool(word.ids) == word.all:
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
@@ -246,7 +246,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/against", "The cost of the same work in another way, in a window", lambda seat, picture, asked: against(seat, picture, **msgspec.structs.asdict(asked.query)), Against, queries.OfAgainst, turns=Work.SHOWING),
     Endpoint("/decisions", "Launches, drains, deletions and moves, and what they saved, newest first", _decisions, DecisionPage, queries.OfDecisions, turns=Work.SHOWING),
     Endpoint("/recommendation", "Of mode recommend: what HTAS would do, and what it would have saved", _recommendation, RecommendationReport),
-    Endpoint("/approvals", "Proposals that wait for approval, and recent decisions on them", _approvals, ApprovalsReport, is_kept=False),
+    Endpoint("/approvals", "Pending proposals, and recent decisions on them", _approvals, ApprovalsReport, is_kept=False),
     Endpoint("/approvals", "Approve or reject proposals", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", lambda _, picture, __: levers(picture.snapshot.cluster, picture.policy, picture.as_it_is), Levers, turns=Work.SHOWING),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),

@@ -83,17 +83,17 @@ def _said(why: str) -> dict[str, Any]:
 
 
 _REFUSALS = {
-    "400": _said("The request makes no sense; the text says what to write instead."),
+    "400": _said("The request is invalid; the text shows what to write instead."),
     "401": _said("No token, or an unknown one (WWW-Authenticate: Bearer)."),
-    "403": _said("This user may not, or a page of elsewhere asks."),
+    "403": _said("This user may not, or a page of another site sends it."),
     "404": _said("There is none of that name now."),
     "405": _said("Another method; Allow names those there are."),
-    "429": _said("Too many wrong tokens came from this address; try again in some seconds."),
-    "503": _said("There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."),
+    "429": _said("Too many wrong tokens from this address; try again in some seconds."),
+    "503": _said("There is nothing to show yet, or of a dump, or the planner is busy (Retry-After)."),
 }
 _REFUSALS_OF_BODIES = {
-    "408": _said("The body did not come in time."),
-    "409": _said("Another word stands already; the text says which."),
+    "408": _said("The body did not arrive in time."),
+    "409": _said("It is decided otherwise already; the text says how."),
     "413": _said("The body is too long."),
     "415": _said("The body is no JSON (Content-Type: application/json)."),
 }

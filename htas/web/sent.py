@@ -42,7 +42,7 @@ async def sent_body(request: Request, longest: int) -> bytes:
                 if len(body) > longest:
                     raise RequestRefusedError(413, f"a request here has at most {longest} bytes")
     except TimeoutError:
-        raise RequestRefusedError(408, f"the body did not come within {BODY_S:g} s") from None
+        raise RequestRefusedError(408, f"the body did not arrive within {BODY_S:g} s") from None
     except ClientDisconnect:  # nobody reads this answer, but it is no defect of ours that has to be logged
         raise RequestRefusedError(400, "the connection ended before the body did") from None
     return bytes(body)

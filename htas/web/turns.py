@@ -39,7 +39,7 @@ class Share:
             self._at = began
             if self._left_s <= reserve_s:
                 after_s = math.ceil((reserve_s - self._left_s) / self._share) + 1.0
-                raise BusyError(f"{what} took long of late; ask again in {after_s:.0f} s", after_s)
+                raise BusyError(f"{what} took long recently; try again in {after_s:.0f} s", after_s)
             try:
                 yield
             finally:

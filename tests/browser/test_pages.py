@@ -250,7 +250,7 @@ def test_a_range_of_money_and_of_decisions_is_chosen(page: Page, base: str, day:
     assert float(lead.locator(".value").inner_text().split()[0]) > half
     expect(page.get_by_role("heading", name="What to change")).to_be_in_viewport()
     go(page, base, "decisions")
-    everything = page.locator(".chips [data-verb=buy] .n")
+    everything = page.locator(".chips [data-verb=launch] .n")
     before = int(everything.inner_text())
     page.get_by_role("button", name="Last hour").click()
     expect(everything).not_to_have_text(str(before))
@@ -306,7 +306,7 @@ def test_type_grows_with_the_width(context: BrowserContext, base: str) -> None:
 def test_money_adds_up_and_windows_change(page: Page, base: str) -> None:
     go(page, base, "money")
     expect(page.get_by_role("img", name="Bars of what was spent")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("The same work otherwise")
+    expect(page.locator("main")).to_contain_text("The same work in other ways")
     page.get_by_role("button", name="6 hours").click()
     expect(page.get_by_role("button", name="6 hours")).to_have_attribute("aria-pressed", "true")
     page.get_by_text("As a table").click()
@@ -421,8 +421,8 @@ def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faul
 @pytest.mark.parametrize(
     ("name", "asked", "shown"),
     [
-        pytest.param("money", "money", "The same work otherwise", id="what was spent"),
-        pytest.param("money", "against", "The same work otherwise", id="another way"),
+        pytest.param("money", "money", "The same work in other ways", id="what was spent"),
+        pytest.param("money", "against", "The same work in other ways", id="another way"),
         pytest.param("decisions", "decisions", "Launched", id="decisions"),
         pytest.param("what-if", "what-if", "Cheapest for what runs now", id="what can be changed"),
     ],
@@ -685,7 +685,7 @@ def test_a_node_that_is_not_there_is_explained_with_what_was_decided_about_it(
     gone = next(
         decision.subject
         for decision in day.seat.chronicle.decisions()
-        if decision.kind == "empty" and decision.subject not in present
+        if decision.kind == "drain" and decision.subject not in present
     )
     shown(page, context, f"#/now/node/{gone}")
     detail = page.locator("#detail")

@@ -1,4 +1,4 @@
-"""Laws of moving instead of buying: nobody is disturbed who may not be, all fits, and it costs less than was to be paid."""
+"""Laws of moving instead of launching: nobody is disturbed who may not be, all fits, and it costs less than was to be paid."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_less_is_bought_and_nobody_is_disturbed_who_may_not_be(case: tuple[Clust
     snapshot, policy = case
     made, before = decided(snapshot, policy)
     assume(made.instead_of_buying is not None)
-    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_BUYING)
+    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_LAUNCH)
     assert sum(each.nanos_per_hour for each in made.launch) < sum(each.nanos_per_hour for each in before.launch)
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     moved = [pods[move.uid] for move in found.moves]
@@ -108,7 +108,7 @@ def test_what_is_decided_can_be_carried_out(case: tuple[ClusterSnapshot, Policy]
     snapshot, policy = case
     made, _ = decided(snapshot, policy)
     assume(made.instead_of_buying is not None)
-    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_BUYING)
+    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_LAUNCH)
     bound = msgspec.structs.replace(snapshot, expected_binds={bind.pod: bind.node for bind in made.bind})
     opened = open_rearrangement(found, bound, policy, NOW)
     assert isinstance(opened, OpenRearrangement), opened

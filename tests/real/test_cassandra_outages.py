@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 
 DOWN_S = 60.0
 RATE = 50
-LOGGED = ("launch", "drain", "release", "delete-node")
+LOGGED = ("launch", "drain", "delete", "delete-node")
 """Verbs that a daemon logs one by one: an account of its own beside what it recorded."""
 Config = Callable[..., Path]
 

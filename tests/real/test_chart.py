@@ -441,7 +441,7 @@ def test_the_daemon_works_with_the_charts_rights_alone(
             eventually(
                 lambda: all(j["status"].get("succeeded") for j in cluster.items(f"{BATCH}/jobs")), 90, "Jobs complete"
             )
-            eventually(lambda: daemon.metric("htas_actions_total", verb="release", status="done") >= 2, 60, "released")
+            eventually(lambda: daemon.metric("htas_actions_total", verb="delete", status="done") >= 2, 60, "released")
             status = cluster.kubectl("get", "configmap", "htas-trial-status", "-n", SPACE, "-o", "name")
             assert status.strip() == "configmap/htas-trial-status"
             assert daemon.metric("htas_apiserver_requests_total", code="403") == 0, "nothing it asked for was forbidden"

@@ -38,7 +38,7 @@ def test_a_machine_for_a_pod_that_its_scheduler_declines_is_deleted(cluster: Clu
         )
         eventually(lambda: cluster.nodes(), 60, "a machine is launched for it")
         eventually(lambda: _is_declined(daemon), 90, "its room is unused for 20 s")
-        assert daemon.metric("htas_nodes_bought_total") == 1
+        assert daemon.metric("htas_nodes_launched_total") == 1
         eventually(lambda: not cluster.nodes(), 60, "its machine is deleted")
         [there] = cluster.pods()
         assert there["spec"].get("nodeName") is None
@@ -47,4 +47,4 @@ def test_a_machine_for_a_pod_that_its_scheduler_declines_is_deleted(cluster: Clu
 
 
 def _is_declined(daemon: Htas) -> bool:
-    return daemon.metric("htas_unplaced_pods", reason=Unplaced.DECLINED.value) == 1
+    return daemon.metric("htas_unschedulable_pods", reason=Unplaced.DECLINED.value) == 1

@@ -152,7 +152,7 @@ def test_a_suggestion_goes_on_after_a_kill(point: str, trial: Callable[..., Tria
     with Htas(shop.config, tmp_path / "again.log") as daemon:
         daemon.says("leads")
         eventually(lambda: shop.ratio("api") == (3, 3), 90, "api comes to the edge")
-        eventually(lambda: daemon.metric("htas_rearranging_slots") == 0, 30, "no slot is kept any more")
+        eventually(lambda: daemon.metric("htas_rearranging_pods") == 0, 30, "no slot is kept any more")
         assert shop.outsider.left["api"] == 2, "nobody was moved twice"
         assert shop.outsider.lowest["api"] >= 1
         assert daemon.stop() == 0
@@ -191,7 +191,7 @@ def test_strangers_in_the_room_of_its_steps_cancel_the_whole(
             tell(cancelled["message"])
         eventually(lambda: shop.ratio("api") == (1, 3), 60, "all of api is up again, in the cloud")
         assert shop.outsider.left["api"] == 2
-        assert daemon.metric("htas_rearranging_slots") == 0
+        assert daemon.metric("htas_rearranging_pods") == 0
         assert daemon.stop() == 0
 
 

@@ -82,7 +82,7 @@ def priced(directory: Path, cluster: Cluster) -> Path:
         for name, price in (("small", "0.02"), ("dear", "0.40"))
     ]
     prices = {"billing": {"granularity": "1s", "minimum": "1s"}, "currency": "USD", "flavours": offers}
-    return configuration(directory, cluster.kubeconfig, flavours=prices, moveInsteadOfBuying=True)
+    return configuration(directory, cluster.kubeconfig, flavours=prices, moveInsteadOfLaunch=True)
 
 
 def bought(cluster: Cluster) -> int:
@@ -98,7 +98,7 @@ def test_one_move_is_made_instead_of_buying_a_machine(cluster: Cluster, tmp_path
         after = eventually(lambda: len(now := where(cluster)) == 3 and now, 60, "all three run")
         [moved] = [app for app in ("one", "two") if after[app] != before[app]]
         assert after["three"] == before[moved]
-        assert "to make room instead of buying small: saves 0.02 USD an hour" in begun["message"]
+        assert "to make room instead of launching small: saves 0.02 USD an hour" in begun["message"]
         eventually(lambda: daemon.metric("htas_rearrangements_total", result="Completed") == 1, 20, "it is complete")
         assert bought(cluster) == 0
         tell(begun["message"])

@@ -58,7 +58,7 @@ def test_from_zero_nodes_and_back(cluster: Cluster, tmp_path: Path, tell: Tell) 
         _check_services(cluster)
         _check_machines(cluster, daemon)
         assert not [job["metadata"]["name"] for job in _jobs(cluster) if job["status"].get("failed")]
-        bought, released = daemon.metric("htas_nodes_bought_total"), daemon.metric("htas_nodes_released_total")
+        bought, released = daemon.metric("htas_nodes_launched_total"), daemon.metric("htas_nodes_deleted_total")
         waits = daemon.metric("htas_pod_bind_wait_seconds_sum") / daemon.metric("htas_pod_bind_wait_seconds_count")
         assert daemon.stop() == 0
         assert not [line for line in daemon.lines if line.get("level") == "error"], daemon.tail()

@@ -57,7 +57,7 @@ def test_a_late_agent_and_a_late_gpu_take_one_machine(cluster: Cluster, tmp_path
         assert daemon.metric("htas_nodes_not_initialized", group="any") == 1
         patch(cluster, name, {"status": {"allocatable": {GPU: "1"}, "capacity": {GPU: "1"}}}, "--subresource=status")
         eventually(lambda: _ran_on(cluster) == [name], 60, "the job runs there")
-        assert daemon.metric("htas_nodes_bought_total") == 1
+        assert daemon.metric("htas_nodes_launched_total") == 1
         eventually(lambda: not cluster.nodes(), 60, "its machine is deleted")
         assert daemon.stop() == 0
 

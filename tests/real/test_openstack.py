@@ -66,8 +66,8 @@ def test_work_arrives_machines_come_work_ends_machines_go(
         cluster.delete("/apis/apps/v1/namespaces/default/deployments/web")
         eventually(lambda: not openstack.servers(), 90, "Nova lists no server any more")
         eventually(lambda: not cluster.nodes(), 60, "no Node is left")
-        assert daemon.metric("htas_nodes_bought_total") == daemon.metric("htas_nodes_released_total")
-        total = daemon.metric("htas_nodes_bought_total")
+        assert daemon.metric("htas_nodes_launched_total") == daemon.metric("htas_nodes_deleted_total")
+        total = daemon.metric("htas_nodes_launched_total")
         assert daemon.stop() == 0
         assert len(set(kubelets.tokens)) == len(kubelets.tokens) == total
         secrets = cluster.items("/api/v1/namespaces/kube-system/secrets")
@@ -90,12 +90,14 @@ def test_a_quota_is_asked_within_and_used_when_it_grows(
         for i in range(1, 10):
             cluster.create(job(f"job-{i}", "40s", "1900m", "256Mi"))
         eventually(lambda: len(claims(openstack)) == 3, 60, "three are bought")
-        eventually(lambda: daemon.metric("htas_unplaced_pods", reason="QuotaReached") == 7, 30, "seven wait for quota")
-        eventually(lambda: daemon.metric("htas_nodes_released_total") == 1, 60, "the first is returned all the same")
+        eventually(
+            lambda: daemon.metric("htas_unschedulable_pods", reason="QuotaReached") == 7, 30, "seven wait for quota"
+        )
+        eventually(lambda: daemon.metric("htas_nodes_deleted_total") == 1, 60, "the first is returned all the same")
         eventually(lambda: openstack.flavours() == {"m3.small": 3}, 60, "a larger one takes its place")
         assert daemon.metric("htas_cloud_requests_total", code="403") == 0  # what cannot be granted is not asked for
         openstack.quota(instances=20)
-        eventually(lambda: daemon.metric("htas_nodes_bought_total") >= 8, 60, "the rest is bought without a restart")
+        eventually(lambda: daemon.metric("htas_nodes_launched_total") >= 8, 60, "the rest is bought without a restart")
         eventually(lambda: jobs_done(cluster) == 10, 150, "all Jobs complete")
 
 
@@ -118,9 +120,11 @@ def test_a_quota_that_others_used_up_meanwhile_backs_off_and_never_holds_up_a_re
         refused = daemon.says("launch", status="failed")
         assert "Quota exceeded for instances" in refused["message"]
         eventually(lambda: daemon.metric("htas_backoffs", flavour="m3.xsmall") == 1, 10, "the flavour backs off")
-        eventually(lambda: daemon.metric("htas_unplaced_pods", reason="BackingOff") == 1, 10, "the pod waits for that")
         eventually(
-            lambda: daemon.metric("htas_nodes_released_total", group="batch", reason="Empty") >= 1, 90, "released"
+            lambda: daemon.metric("htas_unschedulable_pods", reason="BackingOff") == 1, 10, "the pod waits for that"
+        )
+        eventually(
+            lambda: daemon.metric("htas_nodes_deleted_total", group="batch", reason="Empty") >= 1, 90, "released"
         )
         eventually(lambda: jobs_done(cluster) == 2, 120, "the second runs in the room that came free")
 
@@ -132,7 +136,7 @@ def test_a_flavour_without_a_host_is_cleaned_up_and_the_next_cheapest_bought(
     with Htas(configured(flavours=prices(HUGE, ONE)), tmp_path / "log") as daemon, Kubelets(openstack, cluster):
         daemon.says("leads")
         cluster.create(job("one", "5s", "500m", "256Mi"))
-        failed = daemon.says("release", status="done", within_s=60)
+        failed = daemon.says("delete", status="done", within_s=60)
         assert "No valid host was found" in failed["message"]
         eventually(lambda: "m3.xsmall" in openstack.flavours(), 30, "the next-cheapest is bought")
         lines = [line for line in daemon.lines if line.get("event") == "launch" and line.get("status") == "done"]

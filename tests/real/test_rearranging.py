@@ -237,7 +237,7 @@ def test_a_rearrangement_goes_on_after_a_kill(point: str, trial: Callable[..., T
     with Htas(full.config, tmp_path / "again.log") as daemon:
         daemon.says("leads")
         eventually(full.is_settled, 90, "all pods of high priority run, and so do all others")
-        eventually(lambda: daemon.metric("htas_rearranging_slots") == 0, 30, "no slot is kept any more")
+        eventually(lambda: daemon.metric("htas_rearranging_pods") == 0, 30, "no slot is kept any more")
         assert full.outsider.left["low"] == 2, "nobody was moved twice"
         assert full.outsider.lowest["low"] >= 2
         assert daemon.stop() == 0
@@ -329,7 +329,7 @@ def test_what_is_cancelled_stays_cancelled_after_a_kill(
     with Htas(full.config, tmp_path / "again.log") as daemon:
         daemon.says("leads")
         eventually(lambda: full.ready("high") >= 1, 60, "room that was made is used by the most important")
-        assert daemon.metric("htas_rearranging_slots") == 0
+        assert daemon.metric("htas_rearranging_pods") == 0
         assert daemon.stop() == 0
 
 

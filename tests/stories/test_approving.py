@@ -149,7 +149,7 @@ def test_an_empty_machine_is_returned_without_a_word() -> None:
 
 def test_a_word_about_what_waits_no_more_is_refused() -> None:
     story = with_a_node_worth_emptying(policy()).play(QUIET_S)
-    with pytest.raises(NotFoundError, match="there is no such question"):
+    with pytest.raises(NotFoundError, match="there is no such proposal"):
         story.daemon.approvals.say(["drain-00000000"], "eve", is_approved=True, currency="USD")
     assert waiting(story)
 

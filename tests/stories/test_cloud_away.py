@@ -121,7 +121,7 @@ def test_a_machine_whose_end_is_forgotten_is_asked_for_its_end_again() -> None:
     assert machine.state is InstanceState.DELETING
     assert [claim.leaving_since is not None for claim in story.store.claims()] == [True]
     story.play(1200).assert_over(1)
-    assert any("asked for its end again" in item for item in story.messages)
+    assert any("deleted again" in item for item in story.messages)
 
 
 def test_a_call_that_is_refused_at_once_is_not_made_again_at_once() -> None:

@@ -51,7 +51,7 @@ def test_what_was_launched_by_default_requests_is_not_drained_again(arrivals: tu
     assert 2 * flavours.count("small") + 8 * flavours.count("large") >= cores
     pods = [pod for pod in story.world.cluster.observe().pods if pod.node is not None]
     assert len(pods) == 60
-    assert story.verbs["drain", "done"] == story.verbs["release", "done"] == 0
+    assert story.verbs["drain", "done"] == story.verbs["delete", "done"] == 0
     assert story.world.ledger.evictions == 0
     assert story.verbs["launch", "done"] == len(flavours)
     story.assert_whole()

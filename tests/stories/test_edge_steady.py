@@ -143,7 +143,7 @@ def test_a_suggestion_that_takes_long_makes_way_for_urgent_work() -> None:
     shop.play(199)
     assert rearrangement_of(shop.store.disruptions()) is not None
     shop.play(260)
-    assert reasons(shop) == [OutcomeReason.WORK_WAITS.value]
+    assert reasons(shop) == [OutcomeReason.PODS_PENDING.value]
     assert [pod.phase for pod in shop.pods("urgent")] == [Phase.RUNNING]
     shop.play(1000)
     shop.assert_whole()

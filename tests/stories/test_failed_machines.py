@@ -27,7 +27,7 @@ def gpu_job() -> Arrival:
 
 def kept_in_use(story: Story) -> list[Outcome]:
     found = [each for result in story.seen for each in result.outcomes]
-    return [each for each in found if (each.action, each.reason) == (Action.RELEASE, OutcomeReason.PODS_RUN)]
+    return [each for each in found if (each.action, each.reason) == (Action.DELETE, OutcomeReason.PODS_RUN)]
 
 
 def states(story: Story) -> list[ClaimState]:

@@ -34,7 +34,7 @@ def test_each_machine_bought_in_vain_doubles_the_pause_before_the_next() -> None
     assert all(after > 1.5 * before for before, after in pairwise(pauses)), pauses
     assert (running(story), story.world.ledger.evictions) == (16, 0)
     [kept] = story.seen[-1].plan.kept
-    assert "a machine bought to take over was not used (" in kept.message
+    assert "a machine launched to replace it was not used (" in kept.message
 
 
 def test_a_daemon_that_dies_again_and_again_does_not_forget_it() -> None:

@@ -212,7 +212,7 @@ def test_a_machine_that_vanishes_is_cleaned_up_and_its_work_done_again() -> None
     assert story.world.ledger.restarts == 1
     assert not story.nodes
     assert (
-        sum("the machine vanished from the cloud" in line for line in story.messages if line.startswith("release")) == 1
+        sum("the machine vanished from the cloud" in line for line in story.messages if line.startswith("delete ")) == 1
     )
 
 

@@ -1,4 +1,4 @@
-"""Stories of moving instead of buying: a move makes room for who waits, and no machine is bought."""
+"""Stories of moving instead of launching: a move makes room for who waits, and no machine is bought."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_figure_1_is_one_move_and_no_purchase() -> None:
     assert sorted([story.on("left"), story.on("right")], key=len) == [{"three"}, {"one", "two"}]
     assert (story.world.ledger.migrations, story.world.ledger.work_lost_s) == (1, 0.0)
     [why] = story.told("rearrange")
-    assert why.startswith("moves default/one-1 from left to right to make room instead of buying small")
+    assert why.startswith("moves default/one-1 from left to right to make room instead of launching small")
     assert why.endswith("saves 0.10 USD an hour")
     assert len(story.told("rearranged")) == 1
     said = {(news.reason, news.name): news.message for news in story.world.announcer.news}

@@ -290,7 +290,7 @@ def test_an_operator_who_insists_moves_what_is_wished_to_stay(tmp_path: Path) ->
     made = Desk(Story(policy, job("a", 0, 3000, 1500), job("b", 0, 3000, 1500), kept).play(300), tmp_path)
     target = other_node(made.story, "c-1")
     refused = made.states("c-1", target)[-1]
-    assert (refused["reason"], "NotSafeToEvictAnnotation: " in refused["detail"]) == ("Promised", True)
+    assert (refused["reason"], "NotSafeToEvictAnnotation: " in refused["detail"]) == ("Protected", True)
     states = list(made.asker().move("c-1", target, None, watch=True, force=True))
     assert states[-1]["state"] == "Done"
     made.server.stop()
@@ -340,7 +340,7 @@ def test_without_a_token_nothing_can_be_asked_for(counter: Desk) -> None:
 def test_no_request_that_waits_is_dropped_for_a_newer_one(counter: Desk) -> None:
     asker = counter.asker()
     first, *_ = [asker.ask("c-1", "nowhere", None) for _ in range(REMEMBERED)]
-    with pytest.raises(PermanentError, match="100 moves that were asked for wait to be begun; ask again later"):
+    with pytest.raises(PermanentError, match="100 requested moves are pending; try again later"):
         asker.ask("c-1", "nowhere", None)
     assert [state["state"] for state in asker.watch(first["id"])][-1] == "Refused", "a cycle has seen to it"
     newest = asker.ask("c-1", other_node(counter.story, "c-1"), None)

@@ -43,7 +43,7 @@ def test_work_that_waits_for_a_limit_is_told_once_an_hour_with_how_often_it_was_
 
 def test_a_purchase_that_fails_is_told_by_its_flavour() -> None:
     story = Story(make_policy([batch_group()]), job("a"), chances=Chances(out_of_stock=1.0))
-    failed = [each for each in told(story, 300.0) if each.occasion is Occasion.PURCHASE_FAILED]
+    failed = [each for each in told(story, 300.0) if each.occasion is Occasion.LAUNCH_FAILED]
     assert failed
     assert {each.key for each in failed} <= {each.name for each in story.policy.catalogue.flavours}
     assert all(each.title.startswith("A launch failed: ") and "group batch" in each.title for each in failed)

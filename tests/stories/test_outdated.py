@@ -93,7 +93,7 @@ def test_while_new_machines_come_with_the_old_kubelet_nobody_is_disturbed(least:
     assert (story.nodes, running(story), story.world.ledger.evictions) == (before, 32, 0)
     assert len(bought(story)) <= 6 * len(before), "ever less often"
     told = {kept.message for result in story.seen for kept in result.plan.kept if kept.reason is Kept.BEING_REPLACED}
-    assert any(message.endswith(f"is to go itself: kubelet {OLD}, v1.34 at least") for message in told)
+    assert any(message.endswith(f"is to be deleted itself: kubelet {OLD}, v1.34 at least") for message in told)
     story.world.cloud.kubelet = NEW
     story.play(40 * HOUR)  # the next attempt is after 34
     assert (set(kubelets(story)), running(story), story.world.ledger.evictions) == ({NEW}, 32, 32)

@@ -410,7 +410,7 @@ def test_a_promise_that_is_made_meanwhile_is_kept() -> None:
     story.world.cluster._records["default/y-1"].pod = kept
     story.world.cluster._touch()
     story.play(200)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.PROMISED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.PROTECTED]
     assert story.pods("y") == {"y-1": "b"}
 
 

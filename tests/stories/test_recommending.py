@@ -124,7 +124,7 @@ def test_history_tells_what_would_have_been_done_and_says_that_it_was_not() -> N
     records = list(watched.store.cycles(limit=1000))
     told = {(each.action, each.status) for record in records for each in record.outcomes}
     assert (Action.DRAIN, OutcomeStatus.RECOMMENDED) in told
-    assert (Action.RELEASE, OutcomeStatus.RECOMMENDED) in told
+    assert (Action.DELETE, OutcomeStatus.RECOMMENDED) in told
     assert not any(status is OutcomeStatus.DONE for _, status in told)
     assert all(record.savings is not None for record in records)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CHOSEN = 'job=~"$job",namespace=~"$namespace"'
-WAITS = 'reason!~"AutoscalingNotDue|CapacityFreesSoon|GatheringForPurchase|OwnMachineCheaper"'
+WAITS = 'reason!~"AutoscalingNotDue|CapacityFreesSoon|BatchingWindow|OwnMachineCheaper"'
 WIDTH = 24
 
 
@@ -34,7 +34,7 @@ MONEY = (
     Panel(
         "Nodes", (('sum(htas_nodes{state="ready",group!="none"})', ""),), "Launched, and Ready.", "stat", "short", 5, 4
     ),
-    Panel("Pending", (('sum(htas_pods{state="waiting"})', ""),), "Pods without a node.", "stat", "short", 5, 4),
+    Panel("Pending", (('sum(htas_pods{state="pending"})', ""),), "Pods without a node.", "stat", "short", 5, 4),
     Panel(
         "Price an hour",
         (
@@ -65,14 +65,14 @@ MONEY = (
     ),
     Panel(
         "Launched",
-        (("sum by (flavour) (increase(htas_nodes_bought_total{}[1h]))", "{{flavour}}"),),
+        (("sum by (flavour) (increase(htas_nodes_launched_total{}[1h]))", "{{flavour}}"),),
         "Machines in the last hour, by flavour.",
         wide=8,
         stacked=True,
     ),
     Panel(
         "Deleted",
-        (("sum by (reason) (increase(htas_nodes_released_total{}[1h]))", "{{reason}}"),),
+        (("sum by (reason) (increase(htas_nodes_deleted_total{}[1h]))", "{{reason}}"),),
         "Machines in the last hour, and why.",
         wide=8,
         stacked=True,
@@ -116,7 +116,7 @@ MONEY = (
     ),
     Panel(
         "Deleted by scale-down, per hour",
-        (("increase(htas_released_cost_per_hour_total{}[1d])", "price of machines, in a day"),),
+        (("increase(htas_deleted_cost_per_hour_total{}[1d])", "price of machines, in a day"),),
         "Hourly prices of machines that scale-down deleted.",
         unit="none",
         wide=12,
@@ -140,7 +140,7 @@ OPERATIONS = (
     ),
     Panel(
         "Pending pods, and why",
-        ((f"sum by (reason) (htas_unplaced_pods{{{WAITS}}})", "{{reason}}"),),
+        ((f"sum by (reason) (htas_unschedulable_pods{{{WAITS}}})", "{{reason}}"),),
         "Pods that HTAS cannot launch for; the runbook has the reasons.",
         stacked=True,
         wide=12,
@@ -188,7 +188,11 @@ OPERATIONS = (
     ),
     Panel(
         "Under way",
-        (("max(htas_drains{})", "drains"), ("max(htas_moves{})", "moves"), ("max(htas_rearranging_slots{})", "slots")),
+        (
+            ("max(htas_drains{})", "drains"),
+            ("max(htas_moves{})", "moves"),
+            ("max(htas_rearranging_pods{})", "rearranging"),
+        ),
         "Nodes being drained, pods moved.",
     ),
     Panel(

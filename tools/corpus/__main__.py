@@ -22,7 +22,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.planning.planner import plan
 from tools.corpus import answers, stories
 from tools.corpus.decisions import Asked, Corpus, Decision, merge, write
-from tools.corpus.documents import differences
+from tools.corpus.documents import decided, differences
 from tools.corpus.recording import Recorder
 
 ROOT = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def _renew_answers(folder: Path, asked: Asked, what: str) -> None:
     renewed, changed = list[Decision](), 0
     for decision in corpus:
         now = corpus.planned(decision, asked)
-        found = list(differences(decision.plan, now))
+        found = list(differences(decided(decision.plan), decided(now)))
         if found:
             changed += 1
             print("\n    ".join((f"{decision.name}:", *found)))

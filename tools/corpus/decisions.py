@@ -14,7 +14,7 @@ from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
-from tools.corpus.documents import Document, differences, document_of, plain, read, without_what_is_left_out
+from tools.corpus.documents import Document, decided, differences, document_of, plain, read
 
 Line = TypeVar("Line", bound=msgspec.Struct)
 DECISIONS, POLICIES = "decisions.jsonl.xz", "policies.jsonl.xz"
@@ -85,7 +85,7 @@ class Corpus:
             now = self.planned(decision, planner)
         except Exception as error:  # whatever a changed planner raises is a difference
             return [f"raises {type(error).__name__}: {error}"]
-        return list(differences(without_what_is_left_out(decision.plan), now))
+        return list(differences(decided(decision.plan), decided(now)))
 
 
 def _lines(path: Path, kind: type[Line]) -> Iterator[Line]:

@@ -7,12 +7,14 @@ field of theirs that is renamed is told in RENAMED, with the old name's path.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from htas.adapters.stored import upgraded
+from htas.model.former_names import FORMER
 from htas.model.moves import Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
@@ -59,11 +61,48 @@ def _memory(plan: Plan) -> Document:
     return {key: value for key, value in fields if key not in LEFT_OUT and (value or key not in YOUNGER)}
 
 
-def without_what_is_left_out(document: Document) -> Document:
-    """A recorded plan without the fields of its memory that are not compared."""
-    beside = document.get("beside", {})
-    memory = {key: value for key, value in beside.get("memory", {}).items() if key not in LEFT_OUT}
-    return {**document, "beside": {**beside, "memory": memory}} if beside else document
+TEXTS = frozenset({"remedy", "carry"})
+"""Keys of sentences for people, which are not compared: a better word is no other decision."""
+CODED = frozenset({"message", "why"})
+"""The same where a reason may stand, alone or before the sentence: that is compared."""
+KEYS = {"unplaced": "unschedulable", "insteadOfBuying": "insteadOfLaunch"}
+"""Keys of a plan's document as they were recorded, and as they are now."""
+
+
+def decided(document: Document) -> Document:
+    """What a document decides: without its sentences and what is left out of the memory, by the names of today."""
+    found: Document = _decided(document)
+    beside = found.get("beside", {})
+    if beside:
+        memory = {key: value for key, value in beside.get("memory", {}).items() if key not in LEFT_OUT}
+        remove = {node: claim for node, (claim, _) in beside["remove"].items()}
+        found["beside"] = {**beside, "memory": memory, "launch": sorted(beside["launch"]), "remove": remove}
+    return found
+
+
+def _decided(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {KEYS.get(key, key): _by_key(key, each) for key, each in value.items() if key not in TEXTS}
+    return [_decided(each) for each in value] if isinstance(value, list) else FORMER.get(value, value)
+
+
+def _by_key(key: str, value: Any) -> Any:
+    if key in CODED and isinstance(value, str):
+        return code_of(value)
+    if key == "kept" and isinstance(value, dict):  # by node, in an answer of `htas simulate`
+        return {node: code_of(why) for node, why in value.items()}
+    if key == "nodes" and isinstance(value, dict):  # how many refuse a pod, by a filter's sentence
+        return sorted(value.values())
+    return _decided(value)
+
+
+def code_of(text: str) -> str:
+    """The reason that a text is or begins with, by its name today; empty: there is none."""
+    found = _CODE.match(text)
+    return FORMER.get(found[0], found[0]) if found else ""
+
+
+_CODE = re.compile(r"[A-Z]\w+(?=: |$)")
 
 
 def _step(step: Move) -> list[object]:

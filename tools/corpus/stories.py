@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -15,11 +16,13 @@ import msgspec
 from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.claims import NodeClaim
+from htas.model.former_names import FORMER
 from htas.model.outcomes import Outcome
 from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.cloud import SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
+from tools.corpus.documents import code_of
 
 STORIES = "stories.jsonl.xz"
 Stories = Mapping[str, tuple[str, ...]]
@@ -146,9 +149,21 @@ def differing(recorded: Stories, now: Stories) -> Iterator[tuple[str, str]]:
 
 
 def first_difference(recorded: Sequence[str], now: Sequence[str]) -> str:
-    """In words, with what came just before; empty: there is none."""
+    """In words, with what came just before; empty: there is none. Sentences for people are not compared."""
     for index, (old, new) in enumerate(zip_longest(recorded, now, fillvalue="(its end)")):
-        if old != new:
+        if old != new and _done(old) != _done(new):
             before = "".join(f"\n               {line}" for line in recorded[max(0, index - 2) : index])
             return f"line {index + 1} of {len(recorded)}:{before}\n      recorded {old}\n      now      {new}"
     return ""
+
+
+_MESSAGE = re.compile(r'"message":"((?:[^"\\]|\\.)*)"?')
+_MARKED = re.compile(r"(  mark_waiting \S+).*")
+_VERB = re.compile(r'"verb":"([\w-]+)"')
+
+
+def _done(line: str) -> str:
+    """What a line says was done: of its message the reason, by its name today."""
+    line = _MESSAGE.sub(lambda found: f'"message":"{code_of(found[1])}"', line)
+    line = _VERB.sub(lambda found: f'"verb":"{FORMER.get(found[1], found[1])}"', line)
+    return _MARKED.sub(r"\1", line)

@@ -137,7 +137,7 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
         "lookAhead": "0s",
         "gatherFor": "0s",
         "maxRentalLengthening": None,
-        "moveInsteadOfBuying": False,
+        "moveInsteadOfLaunch": False,
         "limits": {"maxNodes": 100, "maxPricePerHour": "50"},
         "nodeGroups": [
             {"name": "services", "workload": "service", "cleaning": cleaning | {"migration": "evict"}},

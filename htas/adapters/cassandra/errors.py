@@ -119,7 +119,7 @@ def _grant(settings: CassandraSettings, message: str) -> str:
     right, is_all = found[1].upper(), found[2].lower() == "all keyspaces"
     place = "ALL KEYSPACES" if is_all else f"KEYSPACE {settings.keyspace}"
     hint = f" (or make the keyspace {settings.keyspace} yourself)" if is_all else ""
-    return f"let an administrator say: GRANT {right} ON {place} TO {settings.username or 'the role'}{hint}"
+    return f"let an administrator run: GRANT {right} ON {place} TO {settings.username or 'the role'}{hint}"
 
 
 def _short(error: Exception) -> str:

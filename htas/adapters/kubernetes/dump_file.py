@@ -112,9 +112,7 @@ def refuse(head: bytes, name: str) -> None:
         raise DumpError(f"{name}: is no text; a dump is JSON or YAML, or either by gzip: {COMMAND} > dump.json")
     first = head.lstrip()[:300].split(b"\n", 1)[0].decode(errors="replace").strip()
     if first.startswith(_KUBECTL_SAYS):
-        raise DumpError(
-            f"{name}: is no dump, but what kubectl said instead of one: {first[:160]!r}. Write it with: {COMMAND}"
-        )
+        raise DumpError(f"{name}: is no dump, but an error of kubectl: {first[:160]!r}. Write it with: {COMMAND}")
     if head.startswith((b"NAME ", b"NAMESPACE ", b"NAME\t")):
         raise DumpError(f"{name}: is the table that kubectl prints for people; write it with -o json: {COMMAND}")
     if len(head) == _HEAD_BYTES and not head.startswith(_UTF_16) and not any(word in head for word in _WORDS):

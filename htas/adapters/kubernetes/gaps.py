@@ -85,7 +85,7 @@ def one_namespace(view: ClusterView) -> Gap | None:
     if count < 2:
         return None
     if not is_certain and count < SEVERAL_NODES:
-        told = "the others have none; any that they have keep nodes busy"
+        told = "the others have none; any that they have use resources of nodes"
         return Gap(tuple(ALL.split(",")), f"pods of namespace {only} alone", told, may_be_none=True)
     return Gap(
         tuple(ALL.split(",")),
@@ -123,7 +123,7 @@ def lost_nodes(view: ClusterView) -> Gap | None:
     )
 
 
-STUCK = "it is unknown where these pods could run: each keeps its node"
+STUCK = "it is unknown where these pods could run: each stays on its node"
 
 
 def _of_claims(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) -> Iterator[Gap]:
@@ -181,10 +181,10 @@ def _of_controllers(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
             tuple(short[kind] for kind in lost), lacks, "each has as many pods as it wants (cleaning.minReplicaCount)"
         )
     if "DaemonSet" in owners and "DaemonSet" not in kinds:
-        assumed = "a new machine runs of each what its pods ask for that run now"
+        assumed = "a new machine runs of each what its running pods request"
         yield Gap(("ds",), "no DaemonSets", assumed)
     if "Job" in owners and "Job" not in kinds:
-        yield Gap(("jobs",), "no Jobs", "none has a deadline that would tell how long its pods run at most")
+        yield Gap(("jobs",), "no Jobs", "none has a deadline that limits how long its pods run")
 
 
 def _pods(count: int) -> str:

@@ -102,7 +102,7 @@ class KubernetesReviewer:
             if kept is not None and self._clock() < kept.until:
                 return kept.answer  # type: ignore[return-value] # what this key's question was answered with
         if not self._under_way.acquire(blocking=False):
-            raise TransientError("too many tokens are being looked at; ask again in a moment")
+            raise TransientError("too many tokens are being checked; try again in a moment")
         try:
             answer = ask()
         finally:

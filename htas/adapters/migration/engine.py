@@ -292,7 +292,7 @@ def tell_stranded(objects: Objects, carried: Collection[MigrationMethod]) -> Non
     try:
         pods = objects.moving()
     except HTASError as error:
-        log.warning("moves that nobody carries on cannot be looked for", error=str(error))
+        log.warning("moves that no daemon continues cannot be looked for", error=str(error))
         return
     told = set()
     for pod in pods:
@@ -301,10 +301,10 @@ def tell_stranded(objects: Objects, carried: Collection[MigrationMethod]) -> Non
             continue
         told.add(record.id)
         log.warning(
-            "a move is carried on by nobody",
+            "no daemon continues a move",
             move=record.id,
             pod=record.pod,
             method=record.method.value,
             state=record.state.value,
-            do=f"configure migration for {record.method} again and start anew, until the label htas.io/moving is gone",
+            do=f"configure migration for {record.method} again and restart, until the label htas.io/moving is gone",
         )

@@ -133,9 +133,9 @@ class Leftovers:
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         try:
             self._objects.patch(pod, patch)
-            log.info("a restored container ended, and begins anew from its own image", pod=name)
+            log.info("a restored container ended, and starts again from its own image", pod=name)
         except HTASError as error:  # met again by the next look, if it is still so
-            log.warning("a restored container cannot begin anew", pod=name, error=str(error))
+            log.warning("a restored container cannot start again", pod=name, error=str(error))
 
     def _sweep(self, node: str, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
         """What is needed is asked just now: a sweep of another node takes long enough for a move to be restored here.
@@ -163,7 +163,7 @@ class Leftovers:
             log.warning("what moves left cannot be removed yet", node=node, error=str(error))
             again()
         except Exception:
-            log.exception("what moves left cannot be removed, for a reason that nobody foresaw", node=node)
+            log.exception("what moves left cannot be removed: a defect of HTAS", node=node)
 
 
 def _needs_image(pod: Json) -> bool:

@@ -124,7 +124,7 @@ class Switching:
             self.check_twin(twin, source, record)
             kept = origin_of(twin)
             if kept is None:  # it was written before the source was touched
-                what = f"somebody removed the annotation {MOVE} of pod {record.twin}"
+                what = f"another party removed the annotation {MOVE} of pod {record.twin}"
                 raise StepFailedError(Failure.SWITCH_FAILED, what)
             self.adopt(twin, kept, switched)
             return

@@ -155,7 +155,7 @@ class OpenStackApi:
     def _keep_quiet(self, what: str) -> None:
         left_s = self._quiet_until - self._clock()
         if left_s > 0:
-            raise HeldBackError(f"{what}: not sent, the cloud asked for a pause of {left_s:.0f} s more", left_s)
+            raise HeldBackError(f"{what}: not sent, the cloud demands a pause of {left_s:.0f} s more", left_s)
 
 
 def _region(access: Access) -> CloudRegion:

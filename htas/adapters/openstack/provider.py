@@ -198,7 +198,7 @@ class OpenStackProvider:
             self._set_uncertain(claim.id, now)
         if now - since < SETTLE_S:
             left_s = SETTLE_S - (now - since)
-            raise TransientError(f"an earlier request may be under way still: asked for again in {left_s:.0f} s")
+            raise TransientError(f"an earlier request may be under way still: requested again in {left_s:.0f} s")
         return None
 
     def _set_uncertain(self, claim_id: str, since: float | None) -> None:

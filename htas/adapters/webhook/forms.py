@@ -12,7 +12,7 @@ LONGEST = 2_000
 """Of each text; Slack cuts a message at 4,000 characters."""
 _MARKS = {
     Occasion.LIMIT_REACHED: ":no_entry:",
-    Occasion.PURCHASE_FAILED: ":warning:",
+    Occasion.LAUNCH_FAILED: ":warning:",
     Occasion.DRAIN_UNDONE: ":leftwards_arrow_with_hook:",
     Occasion.BUDGET: ":moneybag:",
     Occasion.TEST: ":white_check_mark:",
@@ -43,7 +43,7 @@ def _slack(notice: Notice) -> dict[str, Any]:
     """Title and text as code: in it neither Slack nor Mattermost looks for names to call (`@channel`) or for links, and
     what others wrote (a pod's name, the cloud's words) has both.
     """
-    often = f" ({notice.times} times since it was told last)" if notice.times > 1 else ""
+    often = f" ({notice.times} times since the last notice)" if notice.times > 1 else ""
     first = f"{_MARKS[notice.occasion]} {_code(notice.title)} · {_code(notice.cluster)}{often}"
     lines = [first, _code(notice.text) if notice.text else ""]
     return {"text": "\n".join(filter(None, lines)), "unfurl_links": False, "unfurl_media": False}

@@ -51,7 +51,7 @@ class JournalEntry:
             body = unpacked(self.body) if self.kind is Kind.CYCLE else self.body
             return decoded(body, kind)
         except UNREADABLE as error:
-            raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error
+            raise PermanentError(f"a {self.kind} that is queued for the store cannot be read: {error}") from error
 
 
 def body_of(kind: Kind, content: Any) -> bytes:

@@ -168,7 +168,7 @@ class Outbox:
         if dropped and not self._is_full:
             self._is_full = True
             log.warning(
-                "too much waits for the store: the oldest cycles are dropped, then the oldest profile rows",
+                "too much is queued for the store: the oldest cycles are dropped, then the oldest profile rows",
                 bound_bytes=self._max_bytes,
                 dropped=dropped,
             )

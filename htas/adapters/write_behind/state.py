@@ -54,7 +54,7 @@ class Availability:
         with self._lock:
             if not self._reasons:
                 self._since = time()
-                log.warning("the store is away; htas goes on, and ships what waits when it is back", reason=reason)
+                log.warning("the store is away; htas goes on, and ships what is queued when it is back", reason=reason)
             self._reasons[lane] = reason
             self._behind.add(lane)
             self._back_at = None

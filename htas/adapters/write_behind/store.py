@@ -248,7 +248,9 @@ class WriteBehindStore:
         has_ended = [shipper.join(max(0.1, deadline - monotonic())) for shipper in shippers]
         left = self.state()
         if left.waiting_entries:
-            log.warning("not all was shipped to the store; it waits on the disk", entries=left.waiting_entries)
+            log.warning(
+                "not all was shipped to the store; the rest is queued on the disk", entries=left.waiting_entries
+            )
         return all(has_ended)
 
     def _read(self, use: Callable[[StorePort], _T]) -> _T:

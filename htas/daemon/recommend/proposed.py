@@ -39,4 +39,4 @@ def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
         yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"
     if plan.optimize:
         pods = "1 pod is pending" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods are pending"
-        yield (Action.SEARCH, CLUSTER), f"{pods} and nothing can be bought"
+        yield (Action.SEARCH, CLUSTER), f"{pods} and nothing can be launched"

@@ -136,7 +136,7 @@ class Draft:
             if row in self._bought:
                 on_bought.setdefault(row, []).append(pod.key)
             elif name in self.opening.coming:
-                nominate.append(hold(pod.key, name, HoldReason.MACHINE_COMING))
+                nominate.append(hold(pod.key, name, HoldReason.MACHINE_STARTING))
             elif self.snapshot.held_back.get(pod.key, 0.0) <= self.now:
                 bind.append(Bind(pod.key, name))
         launch = tuple(

@@ -44,7 +44,7 @@ class Occupied:
 
 
 class Emptying:
-    """Empties nodes of a draft, one after another: pods moved count where they go, and nodes given back take none."""
+    """Empties nodes of a draft, one after another: pods moved count where they go, and nodes drained take none."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft

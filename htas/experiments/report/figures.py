@@ -60,8 +60,8 @@ def deprovisionings(results: Results) -> Any:
     def given_back(runs: Sequence[RunResult]) -> tuple[list[float], list[float]]:
         return so_far(runs, "deprovisioned_at_s")
 
-    nothing = "no node was emptied by moving tasks"
-    return _panels(results, given_back, "Nodes given back so far", nothing=nothing)
+    nothing = "no node was drained by moving tasks"
+    return _panels(results, given_back, "Nodes deleted so far", nothing=nothing)
 
 
 def migration_overhead(results: Results) -> Any:
@@ -93,7 +93,7 @@ CAPTIONS: Mapping[str, str] = {
     "figure-5-nodes": "Ready nodes over time, mean over seeds.",
     "figure-6-migrations": "Tasks moved from node to node until then, mean over seeds; a logarithmic scale above 1"
     " where policies differ by far.",
-    "figure-7-deprovisioning": "Nodes given back after their tasks had been moved, until then, mean over seeds; scales"
+    "figure-7-deprovisioning": "Nodes deleted after their tasks had been moved, until then, mean over seeds; scales"
     " as in Figure 6.",
     "figure-8-migration-overhead": "What moving a task takes, T = C ÷ B + K, and what it runs in vain or waits for a"
     " machine; mean over seeds, whiskers the least and the most. No bar: no move.",

@@ -145,9 +145,9 @@ def _outcome_head(currency: str) -> list[str]:
         "memory used",
         "peak nodes",
         "tasks moved",
-        "nodes given back",
+        "nodes drained",
         "overhead of a move (s)",
-        "work run in vain (s)",
+        "work repeated (s)",
     ]
 
 

@@ -30,9 +30,9 @@ PARTS: Mapping[str, str] = {
     "no-zero-bin": "no 0-bin",
     "no-rescheduling": "no rescheduling",
     "no-cleaner": "no cleaner",
-    "no-look-ahead": "no look-ahead",
-    "no-gathering": "no gathering",
-    "cheapest-mix": "the cheapest mix instead of the greedy purchase",
+    "no-look-ahead": "no headroom",
+    "no-gathering": "no batching window",
+    "cheapest-mix": "the cheapest mix instead of the greedy launches",
     "consolidation": "consolidation as well",
 }
 """What an ablation leaves out or adds: `htas/no-bundling`, `htas/cheapest-mix`."""

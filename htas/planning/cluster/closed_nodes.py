@@ -38,7 +38,7 @@ class ClosedNodes:
             elif node.name in simulated.shunned:
                 self._reasons[f"node(s) were {simulated.shunned[node.name].reason.lower()}"] += 1
             elif node.name in simulated.kept_for_urgent:
-                self._reasons["node(s) were bought to take over from another"] += 1
+                self._reasons["node(s) were launched to replace another"] += 1
 
     def refusals(self, cls: PodClass, rows: slice | None = None) -> tuple[dict[str, int], int]:
         """Why each node refuses a class, those that are closed included, and how many nodes that are."""

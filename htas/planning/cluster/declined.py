@@ -36,7 +36,7 @@ def told_declined(pods: Sequence[Pod], snapshot: ClusterSnapshot, policy: Policy
     for pod in pods:
         again = instant_text(declined[owners.of(pod)].until)
         unused = f"had room for {policy.timeouts.unused_s:g} s and its scheduler, {pod.scheduler}, did not bind it"
-        told.append(UnplacedPod(pod.key, Unplaced.DECLINED, f"{unused}; HTAS keeps room for it again from {again}"))
+        told.append(UnplacedPod(pod.key, Unplaced.DECLINED, f"{unused}; HTAS reserves room for it again from {again}"))
     return told
 
 

@@ -217,7 +217,7 @@ class Reservation:
         """Nothing where its node is gone, or the move of its pod keeps it."""
         if self.row is None or self.is_moving:
             return ()
-        return (KeptRoom(self.example, self.cls, self.row, HoldReason.SLOT),)
+        return (KeptRoom(self.example, self.cls, self.row, HoldReason.REARRANGEMENT),)
 
     def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> RowTransfer:
         """The way of its pod into it; `rows` are those of nodes by name."""

@@ -30,7 +30,7 @@ from htas.planning.eligibility.drain_rules import not_disrupted_until
 
 FEW_NODES = 16
 """Of a class that so few nodes could hold it is asked who on them has to stay; of others hope is taken for granted."""
-PROVEN = "proven: no other placement of what runs and is free to move would take it in (htas optimize tells who is not)"
+PROVEN = "proven: no placement of the pods that may move would fit it (htas optimize shows which may not)"
 
 Waiting = list[tuple[Pod, UnplacedPod]]
 """Pods to preempt for, and why nothing is bought for each, the most important first."""

@@ -125,7 +125,7 @@ def _why_it_stays(pod: Pod) -> str | None:
     if not pod.is_work or pod.is_terminating:
         return f"{pod.key} {'ends already' if pod.is_terminating else 'belongs to its node'}"
     if pod.twin_of:
-        return f"{pod.key} has only just come, by a move that is not over"
+        return f"{pod.key} has only just started there, by a move that is not over"
     if pod.disruption.get(MAY_MIGRATE) == "false":
         return f'{pod.key} opted out with {MAY_MIGRATE}="false"'
     return None

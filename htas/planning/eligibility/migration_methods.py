@@ -32,11 +32,11 @@ WORDS = {
     Refusal.EMPTY_DIR: "its emptyDir would be empty at the target",
     Refusal.HOST_PATH: "it uses a path of its node",
     Refusal.READ_WRITE_ONCE: "its ephemeral volume is bound to its name",
-    Refusal.LOCAL_VOLUME: "it has a volume of a kind that nobody tried",
+    Refusal.LOCAL_VOLUME: "it has a volume of a kind that was never tested",
     Refusal.DEVICE: "it uses a device, whose state cannot be dumped",
     Refusal.RESOURCE_CLAIM: "it claims a device (resourceClaims), which the scheduler would allocate",
     Refusal.HOST_NAMESPACE: "it shares a namespace of its node",
-    Refusal.READINESS_GATE: "somebody else says when it is Ready (readinessGates), and sees no twin",
+    Refusal.READINESS_GATE: "another controller sets its readiness gates, and does not see a twin",
 }
 """Of the refusals that a pod's manifest is enough for."""
 

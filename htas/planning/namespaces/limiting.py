@@ -90,7 +90,7 @@ def exceeds(seats: Sequence[Seat], snapshot: ClusterSnapshot, policy: Policy) ->
     queues = {name: [pod for pod in pods if pod.key in seated] for name, pods in _queues(snapshot, policy).items()}
     beyond = _beyond(queues, frozenset(), made, snapshot, policy)
     names = sorted({namespace_of(key) for key in beyond})
-    return f"namespace {names[0]} would have more of the bought machines than its limit" if names else ""
+    return f"namespace {names[0]} would have more of the launched machines than its limit" if names else ""
 
 
 def _queues(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, list[Pod]]:
@@ -219,4 +219,4 @@ def _why(namespace: str, found: Mapping[str, NamespaceCharge], policy: Policy) -
     if limit is not None and limit.max_nanos_per_hour is not None:
         most = price_text(limit.max_nanos_per_hour)
         parts.append(f"{price_text(have.nanos)} of {most} {policy.catalogue.currency}/h")
-    return f"namespace {namespace} has {' and '.join(parts)} of the machines that were bought, and this would be more"
+    return f"namespace {namespace} has {' and '.join(parts)} of the launched machines, and this would be more"

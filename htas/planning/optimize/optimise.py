@@ -358,4 +358,6 @@ def _message(tiers: tuple[PriorityTier, ...], moves: int, seats: int) -> str:
     before, after = (sum(_score(tiers, before=before)) for before in (True, False))
     wanted = sum(tier.wanted for tier in tiers)
     bound = tiers[-1].placed_bound if tiers else 0
-    return f"{after} of {wanted} pods placed (now {before}, at most {bound}): {seats} seated, {moves} leave their nodes"
+    return (
+        f"{after} of {wanted} pods placed (now {before}, at most {bound}): {seats} scheduled, {moves} leave their nodes"
+    )

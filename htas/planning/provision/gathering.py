@@ -80,11 +80,11 @@ def _middle(demands: Sequence[Demand]) -> PodClass:
 
 def in_words(found: Company, policy: Policy) -> str:
     """What somebody waits for, for people."""
-    text = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
+    text = f"waits up to {policy.gather_s:g} s for more batch pods to launch machines for (gatherFor)"
     if math.isinf(found.saves):
         return text
     saves, waiting = (price_text(_to_a_millionth(round(each / 3600))) for each in found)
-    return f"{text}, which may save a pod {saves} {policy.catalogue.currency}; its waiting is worth {waiting}"
+    return f"{text}, which may save a pod {saves} {policy.catalogue.currency}; its waiting costs {waiting}"
 
 
 def _to_a_millionth(nanos: int) -> int:

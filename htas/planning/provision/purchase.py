@@ -282,10 +282,10 @@ def explain_shortage(
     if cls.constraints.unsupported:
         return Unplaced.NOT_SUPPORTED, "asks for " + ", ".join(cls.constraints.unsupported)
     if not any(group.is_elastic for group in policy.groups):
-        return Unplaced.NO_NODE_GROUP, f"no node group buys machines; {here}"
+        return Unplaced.NO_NODE_GROUP, f"no node group launches machines; {here}"
     taking = [group for group in policy.groups if group.workload.takes(cls.kind)]
     if not any(group.is_elastic for group in taking):
-        what = "that takes {} work buys machines" if taking else "takes {} work"
+        what = "that takes {} work launches machines" if taking else "takes {} work"
         return Unplaced.NO_NODE_GROUP, f"no node group {what.format(cls.kind.value)}; {here}"
     holding = [offer for offer in bought.offers if offer.could_hold(cls)]
     if not holding:
@@ -297,12 +297,12 @@ def explain_shortage(
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"a new {holding[0].flavour.name} would not let it in either: {refused}"
+            f"a new {holding[0].flavour.name} would not admit it either: {refused}"
             f"{zones_missing(sim, policy, holding, cls)}; {here}",
         )
     bounds = [bought.allowance.bound(offer) for offer in holding]
     open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
     if open_offers:
-        return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
+        return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not admit it either; {here}"
     blocking = max(bounds, key=lambda bound: (bound.reason in _TOLD_FIRST, bound.what))
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"

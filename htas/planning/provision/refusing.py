@@ -73,7 +73,9 @@ def zones_missing(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls:
         return ""
     named = zones_named(cls.constraints)
     if named and named.isdisjoint({*zones, *(offer.zone for offer in offers)}):
-        return f"; no node is in {' or '.join(sorted(named))}: machines are bought there if a flavour's `zones` name it"
+        return (
+            f"; no node is in {' or '.join(sorted(named))}: HTAS launches machines there if a flavour's `zones` name it"
+        )
     flavours = policy.catalogue.flavours
     for offer in offers:
         if offer.zone is None and fits(offer.free, cls):

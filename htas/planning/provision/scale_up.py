@@ -55,7 +55,7 @@ def buy(
     """
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
     arrivals = Arrivals.of(snapshot, policy, context.now)
-    ahead = context.attempt(OptionalSearch.LOOK_AHEAD, lambda: _ahead(context, arrivals, demands), Ahead)
+    ahead = context.attempt(OptionalSearch.HEADROOM, lambda: _ahead(context, arrivals, demands), Ahead)
     scale_up = ScaleUp(kept=ahead.kept)
     if not is_due:
         scale_up.unplaced = _not_due(context, demands, lengthening)
@@ -107,7 +107,7 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
     """Take those that can wait for room about to free out of their demands; they are told so."""
     policy, told = context.policy, list[UnplacedPod]()
     within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
-    message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
+    message = f"batch work ends within {within_s:g} s where it fits, sooner than a new machine"
     for wait in ahead.waits:
         pods = wait.demand.youngest(wait.count)
         told += _told(pods, Unplaced.CAPACITY_FREES_SOON, message, {})

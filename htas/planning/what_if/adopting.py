@@ -319,7 +319,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     if node.is_control_plane:
         return WhyItStays(CONTROL_PLANE, OF_CONTROL_PLANE)
     if policy.is_given(node):
-        return WhyItStays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
+        return WhyItStays(Kept.NOT_ELASTIC, "it is on the edge, where HTAS launches and deletes nothing")
     if not node.is_ready:
         return WhyItStays(Kept.NOT_READY, "it is not Ready")
     if node.name in view.unread:

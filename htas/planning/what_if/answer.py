@@ -174,17 +174,17 @@ def what_if(
     pins = pinned(present, held)
     tell("packing", 0.0)
     after_packing = packed(present)
-    tell("the worth of each flavour", 0.05)
+    tell("the value of each flavour", 0.05)
     freed = all_lifted(present)
     # Nearly all time goes into purchases for choices of flavours: some three for each flavour.
     most = max(1, 3 * len(policy.catalogue.flavours))
     offering = Offering(
         freed,
         pinned(freed, holding(freed)),
-        lambda asked: tell("the worth of each flavour", 0.05 + 0.65 * min(1.0, asked / most)),
+        lambda asked: tell("the value of each flavour", 0.05 + 0.65 * min(1.0, asked / most)),
     )
     choices, worths = offering.choices(), offering.worths()
-    tell("buying anew", 0.7)
+    tell("new machines", 0.7)
     anew, shelves = _anew(present, pins, offering)
     anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
@@ -291,7 +291,7 @@ def _nothing_priced(present: AdoptedCluster) -> str:
     )
     return (
         f"no node's instance type has a price: the nodes are {there}, the price file has {sold}; name its types in the"
-        " price file, or say of what type nodes are: --type 'worker-*=FLAVOUR'"
+        " price file, or state the type of nodes: --type 'worker-*=FLAVOUR'"
     )
 
 

@@ -169,7 +169,7 @@ def lifts(present: AdoptedCluster, held: Iterable[Held]) -> list[Lift]:
     found = [Lift(rule, _remedy(rule, held), without(present, (rule,), held)) for rule in rules]
     threshold = present.rules.utilization_threshold
     if threshold < 1:
-        what = f"raise cleaning.utilizationThreshold from {_thresholds(present)}; htas simulate tells how far"
+        what = f"raise cleaning.utilizationThreshold from {_thresholds(present)}; htas simulate shows how far"
         found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
 
@@ -269,7 +269,7 @@ def _of_controllers(held: Iterable[Held]) -> str:
     if kinds == [STRIMZI]:
         return (
             "Strimzi's operator starts evicted pods of Kafka again, one at a time where its Drain Cleaner is installed:"
-            " cleaning.skipCustomControllerPods: false; data on volumes of a node holds them there all the same"
+            " cleaning.skipCustomControllerPods: false; data on volumes of a node keeps them there all the same"
         )
     told = ", ".join(kinds)
     one = len(kinds) == 1

@@ -59,7 +59,7 @@ class Why(msgspec.Struct, frozen=True):
 
 
 class Coming(msgspec.Struct, frozen=True):
-    """A machine on its way, for how many pods; where nothing is carried out `state` is WouldBeBought."""
+    """A machine on its way, for how many pods; where nothing is carried out `state` is WouldBeLaunched."""
 
     claim: str
     group: str
@@ -306,7 +306,7 @@ def _reasons(nodes: Sequence[Judged]) -> list[Why]:
 
 def _coming(picture: Picture) -> list[Coming]:
     plan, claims = picture.allowed, {claim.id for claim in picture.snapshot.claims}
-    state = "Wanted" if picture.acts else "WouldBeBought"
+    state = "Wanted" if picture.acts else "WouldBeLaunched"
     meant = Counter(plan.memory.meant_for.values()) + Counter(item.node for item in plan.nominate)
     there = {node.claim for node in picture.snapshot.cluster.nodes if node.is_ready}
     found = [
@@ -343,5 +343,5 @@ def _problems(picture: Picture) -> list[str]:
     snapshot = picture.snapshot
     found = [f"the cloud does not answer: {snapshot.cloud_problem}"] if snapshot.cloud_problem else []
     found += [f"the store cannot be written: {snapshot.store_problem}"] if snapshot.store_problem else []
-    found += [f"{each.flavour or 'every flavour'} is not asked for: {each.reason}" for each in snapshot.backoffs[:5]]
+    found += [f"{each.flavour or 'every flavour'} is not launched: {each.reason}" for each in snapshot.backoffs[:5]]
     return found + [f"{each.where}: {each.what}" for each in snapshot.cluster.problems[:10]]

@@ -140,17 +140,17 @@ def _item(number: int, each: Decision, saved: tuple[int, bool] | None) -> Decisi
 def _saved(decisions: Sequence[Decision], now: float) -> dict[int, tuple[int, bool]]:
     """By the place of a node's emptying: price × seconds saved since its machine went, and whether that goes on."""
     released = {
-        each.claim: each.at for each in decisions if each.kind == "release" and OutcomeStatus(each.status).is_well
+        each.claim: each.at for each in decisions if each.kind == "delete" and OutcomeStatus(each.status).is_well
     }
     bought: dict[str, list[tuple[float, int]]] = defaultdict(list)
     groups: dict[str, str] = {}
     for each in decisions:
-        if each.kind == "buy" and each.nanos_per_hour is not None:
+        if each.kind == "launch" and each.nanos_per_hour is not None:
             bought[each.group].append((each.at, each.nanos_per_hour))
             groups[each.claim] = each.group
     saved = {}
     for i, each in enumerate(decisions):
-        if each.kind != "empty" or each.nanos_per_hour is None or each.claim not in released:
+        if each.kind != "drain" or each.nanos_per_hour is None or each.claim not in released:
             continue
         since = released[each.claim]
         group = groups.get(each.claim, "")

@@ -11,11 +11,11 @@ from htas.web.seat import Picture
 Why = tuple[str, str]
 UNJUDGED: Why = ("Unjudged", "")
 LEAVING, WOULD_LEAVE = "Leaving", "WouldLeave"
-WAITS, APPROVED, REJECTED = "WaitsForWord", "Approved", "Rejected"
+WAITS, APPROVED, REJECTED = "PendingApproval", "Approved", "Rejected"
 _OF_ANSWERS = {ApprovalState.WAITING: WAITS, ApprovalState.APPROVED: APPROVED, ApprovalState.REJECTED: REJECTED}
 OF_PROPOSALS = {
     WOULD_LEAVE: Meaning("HTAS would drain and delete it; in this mode it changes nothing."),
-    WAITS: Meaning("HTAS proposes to drain it, and waits for your approval.", "Your answer, under To approve."),
+    WAITS: Meaning("HTAS proposes to drain it, and waits for approval.", "Approve or reject it under To approve."),
     APPROVED: Meaning("Its drain is approved: it starts in the next cycles, if it is still proposed."),
     REJECTED: Meaning("Its drain was rejected, for a while.", "Time: HTAS proposes it again."),
 }

@@ -134,7 +134,7 @@ function banner(cluster) {
   document.body.classList.toggle("wide-nav", advises || awaits !== null);
   const line = document.getElementById("banner");
   line.hidden = !advises && !awaits;
-  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " HTAS disturbs running pods only after approval: ", h("a", { href: "#/approvals" }, "review the proposals"), ".");
+  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " HTAS disrupts running pods only after approval: ", h("a", { href: "#/approvals" }, "review the proposals"), ".");
   else if (advises) show(line, h("b", {}, "Recommend mode."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "see recommendations and savings"), ".");
 }
 

@@ -1,4 +1,4 @@
-// To approve: proposals that would disturb running pods and wait for approval.
+// To approve: proposals that would disrupt running pods and wait for approval.
 
 import { get, post } from "./api.js";
 import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
@@ -16,6 +16,15 @@ function alike(items) {
   let shared = names[0] ?? "";
   while (!names.every((name) => name.startsWith(shared))) shared = shared.slice(0, -1);
   return shared;
+}
+
+/** What happens to a pod: a later plan decides it where machines are launched first. */
+function leaves(move) {
+  if (!move) return "";
+  const { method, target } = move;
+  if (!method) return "leaves once the new machines are Ready";
+  if (method === "evict") return ["evicted, restarts ", target ? ["on ", node(target)] : "where it fits"];
+  return method === "replace" ? ["replaced by a copy on ", node(target)] : ["migrated to ", node(target), ` by ${method}`];
 }
 
 /** What an approval of an older proposal means. */
@@ -109,7 +118,7 @@ export function approvals(changed) {
       { class: "totals" },
       figure("To approve", number(waiting.length), past.length ? (past.length === waiting.length ? "not in the current plan" : `${number(past.length)} of them not in the current plan`) : "each is approved or rejected as a whole", "lead"),
       figure("Would save", [price(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "cost by group")]),
-      figure("Pods to move", number(pods.size), ["migrated or evicted, as their group allows · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "their nodes")]),
+      figure("Pods to move", number(pods.size), ["each card shows how and where to · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "their nodes")]),
       figure("Next", length(next - now), `until a proposal is ${silence(found)} without a decision`),
     );
   }
@@ -120,12 +129,13 @@ export function approvals(changed) {
   function card(item, found) {
     const patience = (item.until - now) / (item.until - item.since);
     const what = `${NAMES[item.kind]} ${item.subject}`;
+    const moves = new Map(item.moves.map((move) => [move.pod, move]));
     return h(
       "section",
       { class: `card ask ${item.is_proposed ? "" : "past"}`, "data-about": item.subject },
       h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${price(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
       h("p", {}, item.why),
-      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} to move`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name))), { most: 6, what: "pod" })],
+      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} to move`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name), " ", h("span", { class: "note" }, leaves(moves.get(name))))), { most: 6, what: "pod" })],
       !item.is_proposed && h("p", { class: "note" }, `Not proposed since ${clock(item.proposed_last)}; an approval counts if HTAS proposes it again for the same pods.`),
       h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `proposed at ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} without a decision`)),
       h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id, `Approve: ${what}`), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id, `Reject: ${what}`)),

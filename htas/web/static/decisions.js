@@ -89,7 +89,7 @@ export function decisions(again) {
   const page = {
     root,
     places: [...Object.keys(DONE), "all"],
-    /** #/decisions/buy: those of a kind; #/decisions/all/TEXT: those about a node or a pod. */
+    /** #/decisions/launch: those of a kind; #/decisions/all/TEXT: those about a node or a pod. */
     place(kind, text) {
       if (!page.places.includes(kind)) return;
       chosen.kind = kind === "all" ? "" : kind;
@@ -177,7 +177,7 @@ export function decisions(again) {
 
 function sum(item, currency) {
   if (!item.price_per_hour) return "";
-  if (item.kind === "buy") return [h("b", {}, price(item.price_per_hour)), h("small", {}, ` ${currency}/h`)];
+  if (item.kind === "launch") return [h("b", {}, price(item.price_per_hour)), h("small", {}, ` ${currency}/h`)];
   return [h("b", { class: "good" }, `−${price(item.price_per_hour)}`), h("small", {}, ` ${currency}/h`)];
 }
 
@@ -188,8 +188,8 @@ function advised(found) {
   return [
     figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${found.currency}`)], ["compared with actual spending · ", h("a", { href: "#/recommended" }, "Recommended")], "lead"),
     figure(savesNow ? "Would save now" : "Would cost more now", [price(Math.abs(found.saving_per_hour)), h("small", {}, ` ${found.currency}/h`)], "compared with the machines that run"),
-    figure("Would have launched", number(found.counts.buy ?? 0), ["machines · ", h("a", { href: "#/decisions/buy" }, "list")]),
-    figure("Would have deleted", number(found.counts.release ?? 0), ["machines · ", h("a", { href: "#/decisions/release" }, "list")]),
+    figure("Would have launched", number(found.counts.launch ?? 0), ["machines · ", h("a", { href: "#/decisions/launch" }, "list")]),
+    figure("Would have deleted", number(found.counts.delete ?? 0), ["machines · ", h("a", { href: "#/decisions/delete" }, "list")]),
   ];
 }
 
@@ -197,9 +197,9 @@ function figures(found) {
   if (found.is_advice) return advised(found);
   const count = (kind, title, note) => figure(title, number(found.counts[kind] ?? 0), [note, " · ", h("a", { href: `#/decisions/${kind}` }, "list")]);
   return [
-    count("buy", "Launched", "machines"),
-    count("empty", "Drained", "nodes"),
-    count("release", "Deleted", "machines"),
+    count("launch", "Launched", "machines"),
+    count("drain", "Drained", "nodes"),
+    count("delete", "Deleted", "machines"),
     count("move", "Moved", "pods"),
   ];
 }

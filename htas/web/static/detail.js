@@ -67,7 +67,7 @@ const kindName = (kind) => (kind === "daemon" ? "DaemonSet" : kind);
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
 /** Reasons that an approval decides, or has decided. */
-const OF_WORDS = { WaitsForWord: "approve or reject", Approved: "the approval", Rejected: "the rejection" };
+const OF_WORDS = { PendingApproval: "approve or reject", Approved: "the approval", Rejected: "the rejection" };
 
 function reason(name, message, meaning, title, subject = "") {
   return h(

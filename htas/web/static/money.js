@@ -201,8 +201,8 @@ function compared(rows, others, scale) {
   return h(
     "section",
     { class: "card" },
-    h("div", { class: "tools" }, h("h2", {}, "The same work otherwise"), csvButton("comparison", ["way", "amount"], () => rows.map((row) => [row.name, row.value]))),
-    ranked(rows, { of: scale, format: money, caption: "What the same work would have cost otherwise" }),
+    h("div", { class: "tools" }, h("h2", {}, "The same work in other ways"), csvButton("comparison", ["way", "amount"], () => rows.map((row) => [row.name, row.value]))),
+    ranked(rows, { of: scale, format: money, caption: "Cost of the same work in other ways" }),
     missing.map((other) => h("p", { class: "note" }, `${other.way}: ${other.told}`)),
     h("details", {}, h("summary", {}, "Assumptions"), (others.find((other) => other.amount)?.assumes ?? []).map((line) => h("p", { class: "note" }, line))),
     h("p", { class: "note" }, "For another flavour or rule: ", h("a", { href: "#/what-if" }, "What if"), "."),

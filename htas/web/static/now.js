@@ -131,7 +131,7 @@ function figures(cluster) {
       between(cluster),
       unpriced(totals.unpriced),
     ),
-    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "starting" : "would be launched"} · `, h("a", { href: "#/decisions/buy" }, "launches")]),
+    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "starting" : "would be launched"} · `, h("a", { href: "#/decisions/launch" }, "launches")]),
     figure("Running pods", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "cost by workload")]),
     figure("Pending pods", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: podAt(cluster.waiting[0].such_as, PAGE) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
     figure("CPU requested", percent(totals.cpu), `memory ${percent(totals.memory)}`),
@@ -189,7 +189,7 @@ function around(cluster) {
       card(
         cluster.acts ? "Starting" : "Would be launched",
         alike(cluster.coming).map((each) =>
-          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` in ${each.group}${each.state === WOULD_BE_BOUGHT ? "" : `, ${spoken(each.state)}`}`, h("span", { class: "note" }, ` ${each.pods ? `for ${counted(each.pods, "pending pod")}, ` : ""}${price(each.price_per_hour)} ${cluster.currency}/h${each.state === WOULD_BE_BOUGHT ? "" : `, since ${length(cluster.at - each.since)}`}`)),
+          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` in ${each.group}${each.state === WOULD_BE_LAUNCHED ? "" : `, ${spoken(each.state)}`}`, h("span", { class: "note" }, ` ${each.pods ? `for ${counted(each.pods, "pending pod")}, ` : ""}${price(each.price_per_hour)} ${cluster.currency}/h${each.state === WOULD_BE_LAUNCHED ? "" : `, since ${length(cluster.at - each.since)}`}`)),
         ),
         "kind",
       ),
@@ -208,7 +208,7 @@ function around(cluster) {
 }
 
 /** The state of a machine that is planned where nothing is carried out. */
-const WOULD_BE_BOUGHT = "WouldBeBought";
+const WOULD_BE_LAUNCHED = "WouldBeLaunched";
 
 /** Machines on their way that are alike, together: their prices and pods added up, since the oldest. */
 function alike(coming) {

@@ -6,7 +6,7 @@ import { figure, folded, h, nodeLink, podLink, show } from "./dom.js";
 import { clock, counted, day, length, money, percent, price as hourly } from "./words.js";
 
 const VERBS = { launch: "launch", drain: "drain and delete", migrate: "migrate", evict: "evict and restart elsewhere", preempt: "preempt", search: "rearrange" };
-const DOTS = { launch: "buy", drain: "empty", migrate: "move", evict: "evict", preempt: "preempt" };
+const DOTS = { launch: "launch", drain: "drain", migrate: "move", evict: "evict", preempt: "preempt" };
 
 export function recommended() {
   const body = h("div", { class: "stack" });
@@ -38,7 +38,7 @@ function figures(found) {
     "div",
     { class: "totals" },
     figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${unit}`)], [`${percent(Math.abs(found.saved_share))} of what was spent since ${day(found.since)} ${clock(found.since)} · `, h("a", { href: "#/decisions" }, "decisions")], "lead"),
-    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], [`with HTAS ${money(found.with_htas.spent)} · `, h("a", { href: "#/decisions/buy" }, "launches it would have made")]),
+    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], [`with HTAS ${money(found.with_htas.spent)} · `, h("a", { href: "#/decisions/launch" }, "launches it would have made")]),
     figure("Now", [hourly(found.real.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, counted(found.real.machines, "machine")), `; with HTAS ${found.with_htas.machines} for ${hourly(found.with_htas.price_per_hour)}`]),
     figure(saves ? "In 30 days" : "More in 30 days", [money(Math.abs(found.month)), h("small", {}, ` ${unit}`)], `at the rate of the last ${length(found.at - found.since)}`),
   );

@@ -40,7 +40,7 @@ const KINDS = {
   used: ["NotUnderutilized", "NeededByPlan"],
   leaving: ["Leaving", "WouldLeave", "Approved", "CurrentlyBeingDeleted", "BeingReplaced"],
   held: ["BlockedByPod", "DoNotDisrupt", "ScaleDownDisabledAnnotation", "BlockedByOnCompletionPod", "RuntimeCannotCheckpoint",
-    "RunLengthUnknown", "MigrationFailed", "UnreadablePod", "WaitsForWord", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
+    "RunLengthUnknown", "MigrationFailed", "UnreadablePod", "PendingApproval", "Rejected", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
   others: ["NotAutoscaled", "NoPrice", "NodeGroupNotElastic"],
   trouble: ["NotReady", "NotInitialized", "TooManyUnhealthy", "CloudUnreachable", "StoreUnwritable"],
 };
@@ -50,8 +50,8 @@ const PLAIN = {
   NotUnderutilized: "well used", NotUnneededLongEnough: "underused, not for long enough yet", NotEmptyLongEnough: "empty, not for long enough yet",
   NoPlaceToMovePods: "no place for its pods", PaidUntilBillingPeriodEnds: "empty, paid until its billing period ends", NodeGroupMinSizeReached: "group at its minimum size",
   NotAutoscaled: "not managed by HTAS", NoPrice: "no price", InCooldown: "launched recently", BlockedByPod: "blocked by a pod", Unjudged: "not evaluated yet",
-  QueueNotEmpty: "pods were pending a moment ago", ServiceNotOptedIn: "service not opted in to migration", WaitsForWord: "waits for approval", Rejected: "drain rejected", Approved: "drain approved", NotEnoughPdb: "disruption budgets",
-  Leaving: "draining", WouldLeave: "would be drained", WouldBeBought: "would be launched", Wanted: "launch requested",
+  QueueNotEmpty: "pods were pending a moment ago", ServiceNotOptedIn: "service not opted in to migration", Rejected: "drain rejected", Approved: "drain approved", NotEnoughPdb: "disruption budgets",
+  Leaving: "draining", WouldLeave: "would be drained", WouldBeLaunched: "would be launched", Wanted: "launch requested",
 };
 export const spoken = (reason) => PLAIN[reason] ?? String(reason).replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 
@@ -59,8 +59,8 @@ export const spoken = (reason) => PLAIN[reason] ?? String(reason).replace(/([a-z
 export const inWords = (text) => String(text).replace(/^([A-Z][a-z]+){2,}(?=$|:)/, (word) => spoken(word));
 
 /** What was done, by the API's word for it. */
-export const DONE = { buy: "launched", empty: "drained", release: "deleted", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "drain undone", adopt: "adopted" };
-const TRIED = { buy: "launch", empty: "drain", release: "deletion", move: "move", preempt: "preemption", evict: "eviction", rearrange: "rearrangement", undo: "undoing a drain", adopt: "adoption" };
+export const DONE = { launch: "launched", drain: "drained", delete: "deleted", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "drain undone", adopt: "adopted" };
+const TRIED = { launch: "launch", drain: "drain", delete: "deletion", move: "move", preempt: "preemption", evict: "eviction", rearrange: "rearrangement", undo: "undoing a drain", adopt: "adoption" };
 const ENDED = { failed: "failed", dropped: "cancelled" };
 
 /** A decision and what became of it: "drained", "launch failed", "would be launched". */

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import zlib
 from contextlib import closing
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -16,12 +17,16 @@ from htas.adapters.stored import decoded
 from htas.adapters.write_behind.entries import JournalEntry, Kind
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.disruptions import ANY_DISRUPTION, Drain, drains_of, rearrangement_of
+from htas.model.former_names import FORMER
 from htas.model.holds import Hold, HoldReason
+from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod, MoveReason
+from htas.model.notices import Occasion
 from htas.model.outcomes import Action
 from htas.model.rearrangement import OpenRearrangement
-from htas.model.reasons import ProposalReason
+from htas.model.reasons import OutcomeReason, ProposalReason, Unplaced
 from htas.model.record import CycleRecord
+from htas.model.search_failures import OptionalSearch
 from tests import earlier
 from tests.far_store import FarStore
 
@@ -95,10 +100,10 @@ def test_a_cycle_of_old_tells_every_move_and_outcome(form: str) -> None:
 @pytest.mark.parametrize(
     ("why", "reason"),
     [
-        ("the machine is on its way", HoldReason.MACHINE_COMING),
+        ("the machine is on its way", HoldReason.MACHINE_STARTING),
         ("bound by default-scheduler", HoldReason.OTHER_SCHEDULER),
-        ("its slot in the rearrangement under way is not free yet: makes room", HoldReason.SLOT),
-        ("moves a from b to c to make room instead of buying m2: saves 0.1 USD an hour", HoldReason.ROOM_MADE),
+        ("its slot in the rearrangement under way is not free yet: makes room", HoldReason.REARRANGEMENT),
+        ("moves a from b to c to make room instead of buying m2: saves 0.1 USD an hour", HoldReason.MOVES_MAKE_ROOM),
     ],
 )
 def test_a_plan_of_old_says_in_words_what_room_is_kept_for(why: str, reason: HoldReason) -> None:
@@ -182,3 +187,29 @@ def test_rows_of_a_keyspace_and_entries_that_wait_for_it_are_understood(
 def test_what_no_version_wrote_is_refused(body: bytes, kind: type[msgspec.Struct]) -> None:
     with pytest.raises(msgspec.DecodeError):
         decoded(body, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Unplaced, "GatheringForPurchase"),
+        (ProposalReason, "InsteadOfBuying"),
+        (OutcomeReason, "Promised"),
+        (OutcomeReason, "WorkWaits"),
+        (HoldReason, "PurchaseFirst"),
+        (HoldReason, "MachineComing"),
+        (HoldReason, "SlotOfRearrangement"),
+        (HoldReason, "RoomMade"),
+        (Refusal, "Promised"),
+        (Action, "release"),
+        (Occasion, "purchase-failed"),
+        (OptionalSearch, "look-ahead"),
+    ],
+)
+def test_a_name_of_old_is_read_as_the_name_of_today(kind: type[StrEnum], name: str) -> None:
+    assert msgspec.json.decode(f'"{name}"', type=kind) == FORMER[name]
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode('"GatheringForPurchase"', type=Action)

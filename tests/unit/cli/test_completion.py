@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from htas.cli.forms import Shell
+from htas.cli.kubectl import candidates
 from htas.cli.main import app
 from tests.programs import write_program
 
@@ -69,3 +71,55 @@ def test_bash_completes_by_the_script_it_is_given(tmp_path: Path) -> None:
         env=environment,
     )
     assert ended.stdout.split() == ["owner"]
+
+
+KUBECTL = """#!/bin/sh
+echo "$@" >> {folder}/asked
+case "$2" in
+  pods) printf 'shop/web-1\\nshop/web-2\\nbatch/job-1\\n' ;;
+  nodes) printf 'n1\\nn2\\nedge-1\\n' ;;
+esac
+"""
+
+
+def completed(monkeypatch: pytest.MonkeyPatch, *words: str, path: Path) -> list[str]:
+    """What is offered for the last word; programs are looked for in `path`, and /bin."""
+    monkeypatch.setenv("PATH", f"{path}:/bin")
+    return candidates(list(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        pytest.param(("pod", "shop/"), ["shop/web-1", "shop/web-2"], id="pods of a namespace"),
+        pytest.param(("pod", "job"), ["job-1"], id="a pod by its name alone"),
+        pytest.param(("pod", "none"), [], id="no such pod"),
+        pytest.param(("node", "n"), ["n1", "n2"], id="nodes"),
+        pytest.param(("node", "--from", "dump.json", "n"), [], id="a dump's nodes are not the cluster's"),
+        pytest.param(("node", "--server", "system/htas", "e"), ["edge-1"], id="of a release: its cluster's"),
+    ],
+)
+def test_names_of_the_cluster_are_offered(
+    words: tuple[str, ...], offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(tmp_path / "kubectl", KUBECTL.format(folder=tmp_path))
+    assert completed(monkeypatch, "explain", *words, path=tmp_path) == offered
+
+
+@pytest.mark.parametrize(
+    "kubectl",
+    [
+        pytest.param("#!/bin/sh\necho 'no cluster' >&2; exit 1\n", id="no cluster"),
+        pytest.param("#!/bin/sh\nexec sleep 30\n", id="no answer"),
+        pytest.param(None, id="no kubectl"),
+    ],
+)
+def test_without_a_cluster_no_name_is_offered_and_nothing_said(
+    kubectl: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if kubectl is not None:
+        write_program(tmp_path / "kubectl", kubectl)
+    began = time.monotonic()
+    assert completed(monkeypatch, "explain", "node", "", path=tmp_path) == []
+    assert time.monotonic() - began < 10
+    assert capfd.readouterr() == ("", "")

@@ -104,7 +104,7 @@ def test_check_shows_tiers_and_what_is_bought(tmp_path: Path) -> None:
     lines = [line.split() for line in said.splitlines()]
     assert ["near", "edge", "any", "bfd", "not", "launched", "–"] in lines
     assert ["cloud", "cloud", "any", "bfd", "0–∞", "small", "(0.10)"] in lines
-    assert "no group buys machines" not in said
+    assert "no group launches machines" not in said
     assert "tier" not in says(tmp_path, "check", groups="[{name: cloud}]").stdout
 
 
@@ -113,7 +113,7 @@ def test_an_edge_alone_buys_nothing_and_says_so(tmp_path: Path) -> None:
     assert "no group launches machines" in says(tmp_path, "check", groups=alone).stdout
     there = (node("e", "1", "4Gi", "z", **NEAR), of_web("web-1", "e"), pod("huge", "2"))
     said = says(tmp_path, "explain", "pod", "huge", groups=alone, items=there).stdout
-    assert "pending: NoNodeGroup: no node group buys machines; 0/1 nodes are available: 1 Insufficient cpu." in said
+    assert "pending: NoNodeGroup: no node group launches machines; 0/1 nodes are available: 1 Insufficient cpu." in said
     parted = "[{name: near, tier: edge, workload: service}, {name: cloud, workload: batch}]"
     said = says(tmp_path, "explain", "pod", "huge", groups=parted, items=there).stdout
     assert "pending: NoNodeGroup: no node group that takes service work buys machines; 0/1" in said
@@ -132,5 +132,5 @@ def test_the_tier_of_a_node_is_told_and_who_states_it(tmp_path: Path) -> None:
     assert "is of tier edge (its group near)" in told["e"]
     assert "is of tier edge (its label htas.io/tier)" in told["shop-7"]
     assert "is of tier cloud (its group cloud)" in told["far"]
-    assert "is of tier cloud (no label and no group says otherwise)" in told["stray"]
+    assert "is of tier cloud (no label and no group states another tier)" in told["stray"]
     assert "tier" not in says(tmp_path, "explain", "node", "far", items=there[2:]).stdout

@@ -179,7 +179,7 @@ def test_all_that_holds_a_node_is_told() -> None:
 def test_what_would_hold_a_node_that_is_not_ours_is_told() -> None:
     snapshot = make_snapshot([make_node("n")], [running(make_pod("web"), "n")])
     assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[1:] == [
-        "kept: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
+        "kept: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not launch it",
         "were it of group any, it would be",
         'blocked by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
     ]

@@ -134,7 +134,7 @@ def test_the_edge_stays_as_it_is_and_is_paid_for(prices: Path) -> None:
     objects = three_large_nodes(shop, placed("near", "shop", "1", "2Gi"))
     assert costs(answer_for(prices, objects)) == ("1.60", "0.80", "0.70", "0.625")
     held = {node["node"]: node["message"] for node in answer_for(prices, objects)["nodesHeld"]}
-    assert held == {"shop": "it is on the edge, where nothing is bought or released"}
+    assert held == {"shop": "it is on the edge, where HTAS launches and deletes nothing"}
 
 
 def test_no_saving_is_claimed_below_the_bound_or_above_now(prices: Path) -> None:

@@ -307,7 +307,7 @@ def test_the_bound_stands_beside_nothing_held(prices: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "types", "told"),
     [
-        pytest.param('error: the server doesn\'t have a resource type "x"', (), "what kubectl said instead", id="kubectl's error"),
+        pytest.param('error: the server doesn\'t have a resource type "x"', (), "an error of kubectl", id="kubectl's error"),
         pytest.param(json.dumps(placed("p", "a", "1", "1Gi")), ("--type", "a=small"), "has no nodes, so there is none that", id="pods alone"),
     ],
 )  # fmt: skip

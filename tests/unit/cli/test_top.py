@@ -149,7 +149,7 @@ def test_q_ends_it_unless_it_is_part_of_a_filter(keys: list[str], is_over: bool)
 
 
 def test_r_hides_the_reasons() -> None:
-    status = "pods: {unplaced: {NoFlavourFits: 2}}\n"
+    status = "pods: {unschedulable: {NoFlavourFits: 2}}\n"
     seen = present_of(VIEW, NOW, make_policy(), Sorted.NAME, reasons=reasons_of(status))
     console = Console(width=80, color_system=None, highlight=False)
     for choice in (Watching(Sorted.NAME), Watching(Sorted.NAME).pressed("r", (), 3)):
@@ -171,7 +171,7 @@ def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
 
 
 def test_why_nodes_are_kept_and_pods_are_pending_stands_above_the_table() -> None:
-    status = "pods: {unplaced: {NoFlavourFits: 2}}\nkept: {NotUnderutilized: 1, BlockedByPod: 3}\n"
+    status = "pods: {unschedulable: {NoFlavourFits: 2}}\nkept: {NotUnderutilized: 1, BlockedByPod: 3}\n"
     told = screen(present_of(VIEW, NOW, make_policy(), Sorted.NAME, reasons=reasons_of(status)), 80, is_terminal=True)
     console = Console(width=80, color_system=None, highlight=False)
     with console.capture() as captured:

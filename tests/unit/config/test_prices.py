@@ -106,7 +106,7 @@ OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernete
                      id="a decimal comma"),
         pytest.param("pods: 10", ['pricePerHour: missing; write it such as "0.1371", or prices by zone'], id="no price"),
         pytest.param("pricePerHour: 1, prices: [{zone: a, perHour: 2}]",
-                     ["pricePerHour: there are prices by zone beside it; remove one of both"], id="one price and several"),
+                     ["pricePerHour: there are prices by zone, too; remove one of both"], id="one price and several"),
         pytest.param("zones: [a], prices: [{zone: a, perHour: 2}]",
                      ["prices: name the zones already; remove the flavour's key zones"], id="zones twice"),
         pytest.param("prices: [{zone: a, perHour: 2}, {zone: a, perHour: 3}]",

@@ -136,7 +136,7 @@ MACHINES = [
     ),
     pytest.param(
         GOOD + "migration: {transfer: registry, registry: {url: 'http://registry.example:5000'}}",
-        "htas.yaml:6 migration.registry.url: sends what processes hold in memory in the clear; write https://, or insecure: true beside it",
+        "htas.yaml:6 migration.registry.url: sends what processes hold in memory in the clear; write https://, or add insecure: true",
         id="a registry that is asked in the clear",
     ),
     *(

@@ -187,7 +187,7 @@ def test_the_papers_policy_states_what_it_does_not_take_over() -> None:
     """A default that is changed does not change the paper's experiment."""
     document, _ = read_document(SHIPPED / "paper.yaml")
     assert isinstance(document, Document)
-    stated = {"lookAhead", "gatherFor", "maxWaitForCapacity", "maxRentalLengthening", "moveInsteadOfBuying"}
+    stated = {"lookAhead", "gatherFor", "maxWaitForCapacity", "maxRentalLengthening", "moveInsteadOfLaunch"}
     assert stated <= document.raw.keys()
     assert {"scheduling", "autoscaling", "cleaning", "batchMax"} <= document.raw["cycles"].keys()
     rules = {"utilizationThreshold", "underutilizedFor", "queueEmptyFor", "migration", "emptyRelease", "migrationTime"}

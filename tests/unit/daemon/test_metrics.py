@@ -73,14 +73,14 @@ def test_a_story_in_numbers(played: Played) -> None:
     played.story.play(100)
     assert (played["htas_nodes"], played.of("htas_claims", state="Ready"), played["htas_pods"]) == (1, 1, 2)
     assert played.of("htas_actions_total", verb="bind", status="done") == 2
-    assert played["htas_nodes_bought_total"] == 1
+    assert played["htas_nodes_launched_total"] == 1
     assert played["htas_node_startup_seconds_sum"] == pytest.approx(30.0, abs=5.0)
     assert played["htas_pod_bind_wait_seconds_count"] == 2
     assert played.of("htas_requested", resource="cpu") == 1.0
     assert played["htas_cost_per_hour"] > 0
     played.story.play(4000)
-    assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_released_total"]) == (0, 0, 1)
-    assert played["htas_released_cost_per_hour_total"] > 0
+    assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_deleted_total"]) == (0, 0, 1)
+    assert played["htas_deleted_cost_per_hour_total"] > 0
     played.story.assert_over(2)
 
 
@@ -191,9 +191,9 @@ def test_room_that_is_kept_is_counted_by_what_for(played: Played) -> None:
     import yaml
 
     played.story.play(30)
-    assert played.of("htas_room_kept", reason="MachineComing") == played["htas_nominated_pods"] > 0
+    assert played.of("htas_reservations", reason="MachineStarting") == played["htas_nominated_pods"] > 0
     status = yaml.safe_load(played.story.world.announcer.status)
-    assert status["pods"]["roomKept"] == {"MachineComing": played["htas_room_kept"]}
+    assert status["pods"]["reservations"] == {"MachineStarting": played["htas_reservations"]}
 
 
 def test_the_guide_to_moves_knows_why_they_are_refused_or_taken_back() -> None:

@@ -61,7 +61,7 @@ def ask(tmp_path: Path) -> Iterator[Asked]:
 
 
 def test_only_the_daemon_that_leads_is_asked(ask: Asked) -> None:
-    assert ask("POST") == (503, "this daemon does not lead; ask the one that does\n")
+    assert ask("POST") == (503, "this daemon does not lead; use the one that does\n")
     assert ask("GET")[0] == 503
 
 
@@ -77,7 +77,7 @@ def test_those_who_ask_and_those_who_look_show_the_token(ask: Asked) -> None:
 def test_a_search_is_asked_for_made_and_told(ask: Asked) -> None:
     story = Full(nodes("a"), {"one-1": "a"}, [web("one", 2000)], None)
     ask.open_for(story)
-    assert ask("GET") == (404, f"nothing has been searched for yet; POST {PATH} asks for it\n")
+    assert ask("GET") == (404, f"nothing has been searched for yet; POST {PATH} starts a search\n")
     status, told = ask("POST")
     assert (status, isinstance(told, dict) and (told["id"], told["state"])) == (202, (1, "asked"))
     assert ask("POST") == (409, f"search 1 is under way (asked); see GET {PATH}\n")
@@ -105,7 +105,7 @@ def test_while_what_was_found_is_carried_out_no_other_search_is_begun(ask: Asked
     ask.open_for(story)
     until(story, lambda: rearrangement_of(story.store.disruptions()) is not None)
     assert ask("POST") == (409, f"search 1 is under way (rearranging); see GET {PATH}\n")
-    assert "htas_rearranging_slots 2.0" in ask.metrics.render().decode()
+    assert "htas_rearranging_pods 2.0" in ask.metrics.render().decode()
     story.play(200)
     status, told = ask("GET")
     assert isinstance(told, dict)

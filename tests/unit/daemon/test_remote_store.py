@@ -36,7 +36,7 @@ def test_an_outage_shows_in_metrics_and_in_the_probes_body(line: Line, tmp_path:
     store.add_cycle(cycle(NOW))
     until(lambda: store.state().is_away)
     assert remark().startswith("store away since 2")
-    assert remark().endswith("Z, 1 entries wait: nobody answers")
+    assert remark().endswith("Z, 1 entries are queued: nobody answers")
     text = metrics.render().decode()
     for each in ("htas_store_away 1.0", "htas_store_outbox_entries 1.0", "htas_store_dropped_total 0.0"):
         assert f"\n{each}\n" in text

@@ -161,7 +161,7 @@ def test_alerts_name_reasons_that_pods_wait_for() -> None:
     named = {
         reason
         for alert in ALERTS
-        for selector in re.findall(r'htas_unplaced_pods\{reason(?:=|!=|=~|!~)"([^"]+)"', alert["expr"])
+        for selector in re.findall(r'htas_unschedulable_pods\{reason(?:=|!=|=~|!~)"([^"]+)"', alert["expr"])
         for reason in selector.split("|")
     }
     assert named and named <= {reason.value for reason in Unplaced}

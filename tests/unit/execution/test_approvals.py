@@ -33,7 +33,7 @@ def making_room() -> Plan:
     """A pod moves, and so no machine is bought."""
     move = Move("default/a", "a", "n", "m", MigrationMethod.CHECKPOINT, MoveReason.MAKES_ROOM)
     seat = Seat(IMPORTANT.key, IMPORTANT.uid, "n")
-    return Plan(NOW, proposals=(Proposal(ProposalReason.INSTEAD_OF_BUYING, (move,), seats=(seat,)),))
+    return Plan(NOW, proposals=(Proposal(ProposalReason.INSTEAD_OF_LAUNCH, (move,), seats=(seat,)),))
 
 
 def replacing(node: str) -> Plan:
@@ -156,7 +156,7 @@ def test_a_yes_that_cannot_be_begun_in_time_lapses_and_is_asked_about_anew() -> 
     approvals.gate(emptying("default/a"), at(0), "USD")
     approvals.say((), "alice", is_approved=True, currency="USD")
     approvals.gate(Plan(NOW), at(600), "USD")
-    assert [each.lapsed for each in approvals.asked()] == ["it could not be begun within 10 minutes of the yes"]
+    assert [each.lapsed for each in approvals.asked()] == ["it could not be started within 10 minutes of the approval"]
     assert begun(approvals, emptying("default/a")) == 0
     assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING, ApprovalState.LAPSED]
 

@@ -79,7 +79,7 @@ def test_a_stranger_that_came_since_ends_the_drain_and_nobody_leaves() -> None:
     story = Story(make_policy())
     outcomes = advanced(story, JOB, AGENT, planned=(JOB,))
     assert [(outcome.action, outcome.message) for outcome in outcomes] == [
-        ("undo-drain", f"{AGENT.key} came to the node since")
+        ("undo-drain", f"{AGENT.key} was bound to the node since")
     ]
     assert (story.world.ledger.evictions, drains_of(story.store.disruptions())) == (0, ())
 
@@ -112,12 +112,12 @@ def begun(story: Story, reason: ProposalReason, *moves: Move) -> Outcome:
         pytest.param([], [owned_node("n2")], "NodeClosed", "the node is gone, not Ready", id="its node is gone"),
         pytest.param([JOB], [owned_node("n1", is_ready=False), owned_node("n2")], "NodeClosed", "the node is gone, not Ready", id="it is not Ready"),
         pytest.param([JOB], [owned_node("n1", **TAINTED), owned_node("n2")], "NodeClosed", "drained by another party", id="it is emptied already"),
-        pytest.param([JOB, OTHER], None, "PodCame", "default/other came to the node since", id="a pod came"),
+        pytest.param([JOB, OTHER], None, "PodCame", "default/other was bound to the node since", id="a pod came"),
         pytest.param([JOB], [owned_node("n1")], "NodeClosed", "the target n2 of default/job is gone or closed", id="the target is gone"),
         pytest.param([JOB], [owned_node("n1"), owned_node("n2", is_ready=False)], "NodeClosed", "the target n2", id="the target is not Ready"),
         pytest.param([JOB], [owned_node("n1"), owned_node("n2", is_unschedulable=True)], "NodeClosed", "the target n2", id="the target is cordoned"),
-        pytest.param([JOB], [owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}), owned_node("n2")], "Promised", f"annotated {DO_NOT_DISRUPT}", id="it was annotated"),
-        pytest.param([msgspec.structs.replace(JOB, disruption={DO_NOT_DISRUPT: "true"})], None, "Promised", DO_NOT_DISRUPT, id="its pod was annotated"),
+        pytest.param([JOB], [owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}), owned_node("n2")], "Protected", f"annotated {DO_NOT_DISRUPT}", id="it was annotated"),
+        pytest.param([msgspec.structs.replace(JOB, disruption={DO_NOT_DISRUPT: "true"})], None, "Protected", DO_NOT_DISRUPT, id="its pod was annotated"),
     ],
 )  # fmt: skip
 def test_a_drain_that_would_be_wrong_by_now_does_not_begin(

@@ -95,8 +95,8 @@ GONE, CLOSED = "NothingGained", "NodeClosed"
         pytest.param(lambda: Preempting([make_node("n", is_ready=False)]), CLOSED, "node n is gone or closed", id="its node is not Ready"),
         pytest.param(lambda: Preempting([make_node("n", is_unschedulable=True)]), CLOSED, "node n is gone or closed", id="its node is cordoned"),
         pytest.param(lambda: Preempting([make_node("n", taints=(DRAINING_TAINT,))]), CLOSED, "node n is gone or closed", id="its node is drained"),
-        pytest.param(lambda: Preempting(pods=(changed(VICTIM, priority=1000, disruption={MAY_MIGRATE: "true"}), IMPORTANT)), "Promised", "default/a is not of lower priority than default/p", id="its victim is as important by now"),
-        pytest.param(lambda: Preempting(pods=(changed(VICTIM, disruption={DO_NOT_DISRUPT: "true"}), IMPORTANT)), "Promised", DO_NOT_DISRUPT, id="its victim asked to be left alone"),
+        pytest.param(lambda: Preempting(pods=(changed(VICTIM, priority=1000, disruption={MAY_MIGRATE: "true"}), IMPORTANT)), "Protected", "default/a is not of lower priority than default/p", id="its victim is as important by now"),
+        pytest.param(lambda: Preempting(pods=(changed(VICTIM, disruption={DO_NOT_DISRUPT: "true"}), IMPORTANT)), "Protected", DO_NOT_DISRUPT, id="its victim asked to be left alone"),
         pytest.param(lambda: Preempting(keep=1), "EvictionRefused", "budget", id="a budget allows no more"),
     ],
 )  # fmt: skip

@@ -60,7 +60,7 @@ WISHES = [
 def test_a_wish_that_a_pod_stay_is_heeded_unless_the_operator_insists(fields: dict[str, Any], words: str) -> None:
     found = refused(fields, False)
     assert found is not None
-    assert (found[0], words in found[1], "--force" in found[1]) == (Refusal.PROMISED, True, True)
+    assert (found[0], words in found[1], "--force" in found[1]) == (Refusal.PROTECTED, True, True)
     assert refused(fields, True) is None
 
 

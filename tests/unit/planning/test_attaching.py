@@ -248,4 +248,4 @@ def test_a_zone_that_no_node_is_in_is_told_as_such() -> None:
     there = make_pod("late", constraints=Constraints(node_selector=((ZONE, "az-9"),)))
     zoneless = make_policy(flavours=[make_flavour("small", "1", "2Gi", "0.02")])
     [waits] = planned([there], Volumes(), nodes, zoneless).unplaced
-    assert "; no node is in az-9: machines are bought there if a flavour's `zones` name it; " in waits.message
+    assert "; no node is in az-9: HTAS launches machines there if a flavour's `zones` name it; " in waits.message

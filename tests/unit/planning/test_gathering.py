@@ -89,8 +89,8 @@ def test_batch_work_waits_until_its_oldest_has_waited(
 def test_who_waits_is_told_for_what_and_how_long() -> None:
     (told,) = planned([small("a", 10)], [make_node("full", "250m", "8Gi")]).unplaced
     assert told.message == (
-        "waits up to 40 s for more batch work to be bought with it (gatherFor), which may save a pod 0.000477 USD; "
-        "its waiting is worth 0.000165"
+        "waits up to 40 s for more batch pods to launch machines for (gatherFor), which may save a pod 0.000477 USD; "
+        "its waiting costs 0.000165"
     )
     assert told.nodes == {"Insufficient cpu": 2}
 
@@ -205,13 +205,13 @@ def test_nobody_waits_for_machines_that_there_are_no_more_of() -> None:
 def test_a_job_whose_clock_is_ahead(ahead_s: float, waits: list[str]) -> None:
     made = planned([small("a", -ahead_s)])
     assert gathering(made) == waits
-    assert all("its waiting is worth 0.00022" in told.message for told in made.unplaced)
+    assert all("its waiting costs 0.00022" in told.message for told in made.unplaced)
 
 
 def test_amounts_too_small_for_a_millionth_are_told_all_the_same() -> None:
     cheap = (make_flavour("a", "1", "1Gi", "0.00002"), make_flavour("b", "2", "2Gi", "0.00003"))
     (told,) = planned([small("a", 0)], flavours=cheap).unplaced
-    assert told.message.endswith("which may save a pod 0.000000611 USD; its waiting is worth 0.000000222")
+    assert told.message.endswith("which may save a pod 0.000000611 USD; its waiting costs 0.000000222")
 
 
 def test_another_schedulers_job_does_not_end_the_wait_of_ours() -> None:

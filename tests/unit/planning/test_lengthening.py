@@ -189,8 +189,8 @@ def test_who_waits_to_be_bought_for_is_told_which_room_is_too_dear() -> None:
     assert told.reason is Unplaced.OWN_MACHINE_CHEAPER
     assert told.message == (
         "large has room, but would be rented 35940 s longer for it, at 5.469868333 USD: more than 4 times a t3.xsmall "
-        "of its own (0.19833); waits up to 40 s for more batch work to be bought with it (gatherFor), "
-        "which may save a pod 0.037187 USD; its waiting is worth 0.000165"
+        "of its own (0.19833); waits up to 40 s for more batch pods to launch machines for (gatherFor), "
+        "which may save a pod 0.037187 USD; its waiting costs 0.000165"
     )
     assert told.nodes == {"would be rented too long for it": 1}
 

@@ -123,7 +123,7 @@ def test_what_was_bought_for_others_is_not_filled_by_who_has_enough() -> None:
     assert not made.bind
     assert waiting_for_limits(made) == {"greedy/g"}
     why = next(item.message for item in made.unplaced)
-    assert "namespace greedy has 8 of 8 cores of the machines that were bought" in why
+    assert "namespace greedy has 8 of 8 cores of the launched machines" in why
 
 
 def test_nodes_that_were_not_bought_take_them_all_the_same() -> None:

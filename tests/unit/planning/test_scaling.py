@@ -691,13 +691,13 @@ def test_a_custom_daemon_pod_of_our_scheduler_is_bound_like_any_other() -> None:
         ),
         pytest.param(
             Constraints(spread=(SpreadConstraint(ZONE, 1, labels_are(app="web")),)),
-            "a new two would not let it in either: node(s) didn't match pod topology spread constraints "
+            "a new two would not admit it either: node(s) didn't match pod topology spread constraints "
             "(missing required label)",
             id="its spread, over zones that no machine is in",
         ),
         pytest.param(
             Constraints(affinity=(PodAffinityTerm(HOST, labels_are(app="db")),)),
-            "a new two would not let it in either: node(s) didn't match pod affinity rules",
+            "a new two would not admit it either: node(s) didn't match pod affinity rules",
             id="its affinity to who is nowhere",
         ),
     ],

@@ -17,7 +17,7 @@ from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make
 from tests.stories.play import Story, job
 from tools.corpus import documents, stories
 from tools.corpus.decisions import Corpus, Decision, merge, write
-from tools.corpus.documents import LostError, differences, plain, read
+from tools.corpus.documents import LostError, decided, differences, plain, read
 from tools.corpus.recording import Recorder
 
 ONE = make_snapshot([make_node("n")], [make_pod("p", "1", "1Gi"), make_job("j")])
@@ -103,6 +103,34 @@ def test_a_renamed_field_is_read_by_its_new_name(monkeypatch: pytest.MonkeyPatch
 )
 def test_differences_are_told_by_their_place(old: Any, new: Any, told: list[str]) -> None:
     assert list(differences(old, new)) == told
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "is_same"),
+    [
+        pytest.param({"message": "it is Ready"}, {"message": "it runs"}, True, id="another sentence"),
+        pytest.param({"why": "NotReady: it is"}, {"why": "Expired: it is"}, False, id="another reason before it"),
+        pytest.param({"message": "Promised"}, {"message": "Protected"}, True, id="a reason that was renamed"),
+        pytest.param({"reason": "Promised"}, {"reason": "PodCame"}, False, id="another reason"),
+        pytest.param({"nodes": {"full": 2}}, {"nodes": {"too small": 2}}, True, id="another word of a filter"),
+        pytest.param({"nodes": {"full": 2}}, {"nodes": {"full": 3}}, False, id="more nodes refuse"),
+    ],
+)
+def test_records_compare_decisions_and_not_words(recorded: Any, now: Any, is_same: bool) -> None:
+    assert (decided(recorded) == decided(now)) is is_same
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "is_same"),
+    [
+        ('1.0 {"verb":"release","message":"old"}', '1.0 {"verb":"delete","message":"new"}', True),
+        ('1.0 {"verb":"drain","message":"old"}', '1.0 {"verb":"delete","message":"old"}', False),
+        ("  mark_waiting default/p old words", "  mark_waiting default/p new words", True),
+        ("  mark_waiting default/p old words", "  mark_waiting default/q old words", False),
+    ],
+)
+def test_stories_compare_calls_and_not_words(recorded: str, now: str, is_same: bool) -> None:
+    assert (stories.first_difference([recorded], [now]) == "") is is_same
 
 
 def test_what_a_daemon_does_is_listened_to_and_then_no_more() -> None:

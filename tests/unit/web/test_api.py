@@ -140,7 +140,7 @@ def test_what_is_gone_is_explained_by_what_was_decided_about_it(url: str, seat: 
     assert document(url, "/explain/node?name=b")["lines"] == [
         "node b: there is none now; what was decided about it:",
         f"{at} undo: a newcomer",
-        f"{at} empty (failed): a budget refused",
+        f"{at} drain (failed): a budget refused",
     ]
     for name in ("gone-1", "default/gone-1"):
         assert document(url, f"/explain/pod?name={name}")["lines"][1:] == [f"{at} move default/gone-1: {moved.message}"]

@@ -20,7 +20,9 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.documents.approvals import approvals_report
 from htas.execution.approvals import Approvals, meant
+from htas.model.approvals import Leaving
 from htas.model.modes import Approval
+from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.policy import Cycles
 from htas.model.proposals import Proposal, Release
@@ -123,6 +125,31 @@ def test_a_yes_to_what_no_plan_has_any_more_is_told_as_such(
     assert "it counts if it is proposed again" in listed.output
 
 
+def test_of_each_pod_is_told_whether_it_is_evicted_or_migrated_and_where_to(
+    address: str, approvals: Approvals, tmp_path: Path
+) -> None:
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    (item,) = urllib3.request("GET", f"{address}/api/v1/approvals", headers=token, timeout=10.0).json()["items"]
+    assert item["moves"] == [{"pod": "default/web-1", "method": "evict", "target": "foreign"}]
+    server = ["--server", address, "--token-file", str(tmp_path / "token")]
+    listed = CliRunner().invoke(app, ["approve", "--list", *server], env={"COLUMNS": "400"})
+    assert "default/web-1: evicted, restarts on foreign" in listed.output
+
+
+@pytest.mark.parametrize(
+    ("move", "how"),
+    [
+        (Leaving("p", MigrationMethod.EVICT), "evicted, restarts where it fits"),
+        (Leaving("p", MigrationMethod.EVICT, "n"), "evicted, restarts on n"),
+        (Leaving("p", MigrationMethod.KUBELET_CHECKPOINT, "n"), "migrated to n by kubelet-checkpoint"),
+        (Leaving("p", MigrationMethod.REPLACE, "n"), "replaced by a copy on n"),
+        (Leaving("p"), "leaves once the new machines are Ready"),
+    ],
+)
+def test_how_a_pod_would_leave(move: Leaving, how: str) -> None:
+    assert move.how == how
+
+
 def test_the_document_is_no_older_than_what_it_tells(approvals: Approvals) -> None:
     """A cycle ended between the picture and the list of what waits."""
     found = approvals_report(approvals.asked(), Approval(), "USD", NOW - 20.0)
@@ -194,7 +221,7 @@ def test_the_beginning_of_an_id_will_do(address: str, approvals: Approvals, tmp_
     kind, _, digits = key.partition("-")
     for short in (f"{kind}-{digits[:15]}", kind, f"{kind}-xxxxxxxxxxxxxxxx"):
         unknown = CliRunner().invoke(app, ["approve", short, *server])
-        assert (unknown.exit_code, "there is no such question" in " ".join(unknown.stderr.split())) == (2, True)
+        assert (unknown.exit_code, "there is no such proposal" in " ".join(unknown.stderr.split())) == (2, True)
     assert CliRunner().invoke(app, ["approve", f"{kind}-{digits[:16]}", *server]).exit_code == 0
     assert not waiting(approvals)
 

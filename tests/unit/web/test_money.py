@@ -26,13 +26,13 @@ from htas.web.seat import RECOMMEND, Seat, Seen
 from tests.builders import NOW, make_snapshot
 from tests.unit.web.conftest import POLICY, SNAPSHOT
 
-BUY = Decision(1, NOW - 7200, "buy", "c1", "done", "", group="any", nanos_per_hour=100, claim="c1")
-EMPTY = Decision(2, NOW - 3700, "empty", "node", "done", "", nanos_per_hour=100, claim="c1")
-RELEASE = Decision(2, NOW - 3600, "release", "c1", "done", "", claim="c1")
+BUY = Decision(1, NOW - 7200, "launch", "c1", "done", "", group="any", nanos_per_hour=100, claim="c1")
+EMPTY = Decision(2, NOW - 3700, "drain", "node", "done", "", nanos_per_hour=100, claim="c1")
+RELEASE = Decision(2, NOW - 3600, "delete", "c1", "done", "", claim="c1")
 
 
 def again(nanos: int, group: str = "any") -> Decision:
-    return Decision(3, NOW - 1800, "buy", "c2", "done", "", group=group, nanos_per_hour=nanos, claim="c2")
+    return Decision(3, NOW - 1800, "launch", "c2", "done", "", group=group, nanos_per_hour=nanos, claim="c2")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_what_emptying_a_node_has_saved(later: list[Decision], want: dict[int, t
 def test_a_machine_is_returned_once_however_often_the_cloud_is_asked() -> None:
     claim = NodeClaim("c1", "any", "small", ClaimState.DRAINING, NOW, NOW)
     snapshot = msgspec.structs.replace(make_snapshot(), claims=(claim,))
-    asked = (Outcome(Action.RELEASE, "c1", OutcomeStatus.DONE, "Empty"),)
-    refused = (Outcome(Action.RELEASE, "c1", OutcomeStatus.FAILED, "tried again soon"),)
+    asked = (Outcome(Action.DELETE, "c1", OutcomeStatus.DONE, "Empty"),)
+    refused = (Outcome(Action.DELETE, "c1", OutcomeStatus.FAILED, "tried again soon"),)
     chronicle = Chronicle()
     for outcomes in (refused, asked, asked):
         chronicle.observe(snapshot, Plan(NOW), outcomes)
@@ -101,7 +101,7 @@ def test_decisions_of_a_time(saw: Seat) -> None:
         saw.chronicle._decisions.append(each)
     saw.chronicle.has_looked_back = True
     told = decision_page(saw, saw.picture(), since=NOW - 3700, until=NOW - 3600)
-    assert ([item.kind for item in told.items], told.counts) == (["empty"], {"empty": 1})
+    assert ([item.kind for item in told.items], told.counts) == (["drain"], {"drain": 1})
 
 
 def test_what_would_have_been_saved_is_one_sum_on_both_pages(seat: Seat) -> None:

@@ -52,7 +52,9 @@ def seat_of(mode: str, made: Plan, said: bool | None = None) -> Seat:
 @pytest.mark.parametrize("made", [PROPOSED, REPLACED], ids=["to be emptied", "to be replaced"])
 @pytest.mark.parametrize("is_judged", [True, False], ids=["in the cycle that judged it", "in one that judges none"])
 @pytest.mark.parametrize(
-    ("said", "why"), [(None, "WaitsForWord"), (False, "Rejected"), (True, "Approved")], ids=["no word", "a no", "a yes"]
+    ("said", "why"),
+    [(None, "PendingApproval"), (False, "Rejected"), (True, "Approved")],
+    ids=["no word", "a no", "a yes"],
 )
 def test_a_node_with_a_proposal_tells_of_it(said: bool | None, why: str, is_judged: bool, made: Plan) -> None:
     """It was told to be unjudged, or to be leaving, beside a proposal that waits."""
@@ -82,7 +84,7 @@ def test_where_nothing_is_carried_out_nothing_is_told_as_done(mode: str) -> None
     """A node was told to be leaving, and a machine to be on its way, where HTAS only looks on."""
     seat = seat_of(mode, REPLACED)
     told = cluster_report(seat, seat.picture())
-    assert (told.acts, [each.state for each in told.coming]) == (False, ["WouldBeBought"])
+    assert (told.acts, [each.state for each in told.coming]) == (False, ["WouldBeLaunched"])
     assert node_detail(seat_of(mode, PROPOSED).picture(), "a").item.why == "WouldLeave"
     acting = seat_of("demo", REPLACED)
     assert cluster_report(acting, acting.picture()).coming[0].state == "Wanted"

@@ -172,7 +172,7 @@ class SecureCopies:
         )
         digest, size = _announced(streamed.announced)
         if streamed.size != size:
-            what = f"{archive}: {size} bytes were announced, {streamed.size} came"
+            what = f"{archive}: {size} bytes were announced, {streamed.size} arrived"
             raise StepFailedError(Failure.DIGEST_WRONG, what)
         return Delivered((name,), (digest,), size)
 

@@ -137,7 +137,7 @@ class CommandMethod:
 
 def _failure(step: str, code: int, said: str) -> StepFailedError:
     lines = [line for line in said.splitlines() if line.strip()]
-    what = f"{step}: {shortened(lines[-1])}" if lines else f"{step}: ended with {code} and said nothing"
+    what = f"{step}: {shortened(lines[-1])}" if lines else f"{step}: ended with {code} and printed nothing"
     if code == REFUSED:
         return StepFailedError(Failure.REFUSED, what, is_final=True)
     return StepFailedError(Failure.COMMAND_FAILED, what)

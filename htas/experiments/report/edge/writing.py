@@ -39,7 +39,7 @@ def _sweeps(results: EdgeResults) -> list[str]:
                 " figures are left out."
             )
     if told:
-        told.append("- What moves are worth and targets are told over the scenarios that were played, not over all.")
+        told.append("- What moves gain and targets are reported over the scenarios that were played, not over all.")
     return told
 
 
@@ -127,7 +127,7 @@ def text(results: EdgeResults, figures_in: str, *, drawn: frozenset[str]) -> str
         "",
         *_balance(results, [name for name in there if is_complete(results, name)]),
         tables.ratios(results, statistics.deviation),
-        "## What moves are worth",
+        "## What moves gain",
         "",
         tables.variants(results),
         "## Targets",

@@ -159,7 +159,7 @@ def kept_by(annotation: str) -> Kept:
 
 def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
-        return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
+        return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not launch it"
     if policy.group(node.group) is None:
         return f"its node group {node.group or '(none)'} is not in the configuration: it is deleted once it is empty"
     return f"no claim {node.claim or '(no label)'} is known for it"
@@ -169,7 +169,7 @@ def _states(candidate: DrainCandidate, question: Circumstances) -> Iterator[Kept
     """Reasons in the node's own state, that which counts first."""
     node, claim, rules = candidate.node, candidate.claim, candidate.group.cleaning
     if node.is_draining or node.name in question.draining or claim.state is ClaimState.DRAINING:
-        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
+        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being drained")
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
         yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.held_by is not None:
@@ -244,7 +244,7 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
     if is_paid_for_longer(candidate, question):
         paid_s = candidate.paid_s(question.policy, now)
         message = (
-            f"{used}, but paid for until {instant_text(now + paid_s)}; emptied shortly before ({span(paid_s)} left)"
+            f"{used}, but paid for until {instant_text(now + paid_s)}; drained shortly before ({span(paid_s)} left)"
         )
         return KeptNode(name, Kept.DRAINS_BEFORE_PERIOD_ENDS, message)
     return None
@@ -253,7 +253,7 @@ def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode |
 def _not_quiet(question: Circumstances, rules: CleaningRules) -> str:
     since = question.memory.queue_empty_since
     if since is None:
-        return "work is waiting"
+        return "pods are pending"
     return f"the queue has been empty for only {span(question.now - since)} of {span(rules.queue_empty_for_s)}"
 
 

@@ -208,12 +208,12 @@ class CleaningRound:
         name, group = candidate.node.name, candidate.group
         size, under_way, most = self.sizes[group.name], self.under_way[group.name], group.cleaning.max_nodes_at_once
         if name in self.targets:
-            return KeptNode(name, Kept.NEEDED, "pods of a node being emptied go there")
+            return KeptNode(name, Kept.NEEDED, "pods of a node that is being drained go there")
         if size <= group.min_nodes and name not in self.in_vain:
             message = f"group {group.name} has {_nodes(size)} and keeps at least {group.min_nodes}"
             return KeptNode(name, Kept.MIN_SIZE_REACHED, message)
         if under_way >= most:
-            message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
+            message = f"{_nodes(under_way)} of group {group.name} are being drained, at most {most} at once"
             return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
         return None
 

@@ -114,14 +114,14 @@ class Replacements:
         """Why a node stays while a replacement is under way."""
         name = candidate.node.name
         if name in self._coming:
-            return KeptNode(name, Kept.BEING_REPLACED, "what replaces it is on its way")
+            return KeptNode(name, Kept.BEING_REPLACED, "its replacement is starting")
         vain = self._in_vain.get(name)
         if vain is not None and (vain.is_empty or not candidate.is_empty):
-            message = f"{vain.node}, bought to take over from it, is to go itself: {vain.why}"
+            message = f"{vain.node}, launched to replace it, is to be deleted itself: {vain.why}"
             return KeptNode(name, Kept.BEING_REPLACED, message)
         if candidate.is_empty and (name in self._held or candidate.claim.id in self._held):
             nodes = ", ".join(sorted(candidate.claim.replaces))
-            return KeptNode(name, Kept.BEING_REPLACED, f"it is to take over from {nodes}")
+            return KeptNode(name, Kept.BEING_REPLACED, f"it is to replace {nodes}")
         return None
 
     def bought_at(self, node: str) -> float | None:

@@ -64,7 +64,7 @@ def with_lapses(kept: Iterable[KeptNode], snapshot: ClusterSnapshot, question: C
             continue
         lapse = question.memory.lapses[keeping.node]
         left = lapse.at + pause_s(group, lapse) - question.now
-        what = f"a machine bought to take over was not used ({lapse.times}×)"
+        what = f"a machine launched to replace it was not used ({lapse.times}×)"
         again = f", the next comes in {age_text(left)} at the earliest" if left > 0 else ""
         yield msgspec.structs.replace(keeping, message=f"{keeping.message}; {what}{again}")
 

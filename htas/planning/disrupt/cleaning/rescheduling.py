@@ -234,7 +234,7 @@ class Rescheduler:
 def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int, held: int = 0) -> KeptNode:
     """What moving would have saved and added, for people."""
     if held > saving.price:
-        what = f"its services, which have no end, would hold machines of {price_text(held)} an hour instead of its own"
+        what = f"its services, which have no end, would use machines of {price_text(held)} an hour instead of its own"
         return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, f"{what} of {price_text(saving.price)}")
     when = (
         f"a service is on it; in {span(saving.left_s)}" if saving.serves else f"its work ends in {span(saving.left_s)};"
@@ -243,7 +243,7 @@ def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int, held: i
     if saving.repeated_s:
         message += f" and repeat {span(saving.repeated_s)} of work"
     if saving.restarts:
-        message += ", and restart pods, which is worth more (value.restart)"
+        message += ", and restart pods, which costs more (value.restart)"
     if added and saving.price:
         message += f", and have others rented longer for as much as {span(added / saving.price)} of it"
     return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)

@@ -38,9 +38,8 @@ def why_it_stays(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     if why_not:
         return f"it may not be moved: {why_not}"
     if not _is_worth_something(pod, snapshot, policy):
-        return (
-            f"its service has met its target, and with edge.beta {policy.edge.beta:g} more of it near is worth nothing"
-        )
+        beta = policy.edge.beta
+        return f"its service has met its target, and with edge.beta {beta:g} more of its pods there gain nothing"
     return _of_now(snapshot, plan, policy)
 
 
@@ -48,7 +47,7 @@ def _without_share(pod: Pod) -> str:
     if pod.is_terminating:
         return "it ends already"
     if pod.gates:
-        return f"it is held by its scheduling gates ({', '.join(pod.gates)})"
+        return f"it is gated ({', '.join(pod.gates)})"
     if pod.kind is WorkKind.BATCH:
         return "batch work has no share of the edge"
     return "a pod without a controller has no share of the edge: it only starts there, where there is room"
@@ -86,11 +85,11 @@ def _of_now(snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
     if snapshot.rearrangement is not None:
         return "it may be moved to the edge once the rearrangement under way is over"
     if snapshot.search.is_under_way or plan.optimize or plan.preempt:
-        return "it may be moved to the edge once room is made for work that waits"
+        return "it may be moved to the edge once room is made for pending pods"
     near = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
     lifted = sum(move.source not in near and move.target in near for move in plan.suggest)
     if lifted >= policy.edge.cloud_to_edge_moves:
         return f"it may be moved to the edge; others are first now, as many as edge.cloudToEdgeMoves allows ({lifted})"
     if lifted:
-        return "it may be moved to the edge, but others are moved there now, which is worth as much or more"
+        return "it may be moved to the edge, but others are moved there now, which gains as much or more"
     return "it may be moved to the edge, but pods that are placed now take the room"

@@ -1,4 +1,4 @@
-"""Moving instead of buying: which of the machines that are about to be bought are not, and what is done instead.
+"""Moving instead of launching: which of the machines that are about to be bought are not, and what is done instead.
 
 Document 000, Figure 1: two nodes of 4 GB with 2 GB running on each, and a pod of 3 GB waits. A machine for it costs its
 price for as long as it is held; one move costs ten seconds of half a node. Where a small machine is cheaper than that,
@@ -31,7 +31,7 @@ MOST_MACHINES, MOST_PODS = 3, 4
 
 @dataclass(slots=True)
 class MadeRoom:
-    """What is done instead of buying."""
+    """What is done instead of launching."""
 
     way: Way = field(default_factory=Way)
     avoided: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def in_words(made: MadeRoom, context: PlanContext) -> str:
     """What is moved instead of what, and what that saves."""
     moved = [f"{move.pod} from {move.source} to {move.target}" for move, _ in made.way.moves]
     price, currency = price_text(made.nanos_per_hour), context.policy.catalogue.currency
-    instead = f"to make room instead of buying {_listed(made.avoided)}"
+    instead = f"to make room instead of launching {_listed(made.avoided)}"
     return f"moves {_listed(moved)} {instead}: saves {price} {currency} an hour"
 
 
@@ -140,7 +140,7 @@ def holds(made: MadeRoom, context: PlanContext) -> list[Hold]:
 
 def proposal(made: MadeRoom, context: PlanContext) -> Proposal:
     """What is to be begun."""
-    reason = ProposalReason.INSTEAD_OF_BUYING
+    reason = ProposalReason.INSTEAD_OF_LAUNCH
     moves, seats = tuple(move for move, _ in made.way.moves), made.way.seats(context.simulated.sim)
     return Proposal(reason, moves, seats=seats, value=made.nanos_per_hour, message=in_words(made, context))
 

@@ -159,7 +159,7 @@ class RoomSearch:
         return not method.keeps_progress and not may_begin_again(pod, self._context.policy, self._context.now)
 
     def _tried(self, pod: Pod, cls: PodClass, row: int, movers: Sequence[Pod]) -> Way | None:
-        sim, moves, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.ROOM_MADE)
+        sim, moves, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.MOVES_MAKE_ROOM)
         with sim.fork():
             for mover in movers:
                 sim.unplace(self._book.class_of(mover), row)

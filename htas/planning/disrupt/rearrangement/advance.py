@@ -100,7 +100,7 @@ def _seat(sim: Simulation, reservations: Sequence[Reservation], why: str) -> tup
         if pod is None or not sim.fits(each.cls, each.row):
             blocked.append(each)
             if pod is not None:
-                waiting.append(hold(pod.key, node, HoldReason.SLOT, f": {why}" if why else ""))
+                waiting.append(hold(pod.key, node, HoldReason.REARRANGEMENT, f": {why}" if why else ""))
             continue
         each.keep(sim)
         seated.append((pod, node))

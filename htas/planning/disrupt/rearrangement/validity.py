@@ -26,7 +26,7 @@ from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.eligibility.disruption_policy import DisruptionKind, DisruptionPolicy
 from htas.planning.namespaces.limiting import exceeds
 
-LOST = "somebody else has placed one of its pods elsewhere, or taken it away"
+LOST = "another party has bound or deleted one of its pods"
 
 
 def open_rearrangement(
@@ -45,7 +45,7 @@ def open_rearrangement(
     if is_suggestion and len(moves) < len(found.moves):
         return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
     if not seats and not is_suggestion:
-        return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
+        return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that it was made for is pending any more")
     slots = (*seats, *(_slot(move, pods[move.uid], move.target) for move in moves if move.target is not None))
     opened = OpenRearrangement(
         started_at=now,
@@ -194,7 +194,7 @@ def forbidden(
             target = wanted[pod.uid]
             terms = disturbing.terms(pod, DisruptionKind.MOVE if target is not None else DisruptionKind.EVICT, target)
             if not terms.allow(pod, priority):
-                return Invalid(OutcomeReason.PROMISED, terms.why or f"{pod.key} may not be disturbed for that")
+                return Invalid(OutcomeReason.PROTECTED, terms.why or f"{pod.key} may not be disrupted for that")
     return None
 
 

@@ -133,9 +133,9 @@ def test_a_node_that_is_gone_has_no_address(tmp_path: Path, out: Path) -> None:
     ("script", "reason", "detail", "is_final"),
     [
         pytest.param("echo first >&2; echo no route >&2; exit 3", Failure.COMMAND_FAILED, "checkpoint: no route", False, id="it fails"),
-        pytest.param("exit 3", Failure.COMMAND_FAILED, "checkpoint: ended with 3 and said nothing", False, id="without a word"),
+        pytest.param("exit 3", Failure.COMMAND_FAILED, "checkpoint: ended with 3 and printed nothing", False, id="without a word"),
         pytest.param("echo a device >&2; exit 77", Failure.REFUSED, "checkpoint: a device", True, id="it refuses"),
-        pytest.param("kill -9 $$", Failure.COMMAND_FAILED, "checkpoint: ended with -9 and said nothing", False, id="it is killed"),
+        pytest.param("kill -9 $$", Failure.COMMAND_FAILED, "checkpoint: ended with -9 and printed nothing", False, id="it is killed"),
         pytest.param("true", Failure.COMMAND_FAILED, "checkpoint: printed nothing for transfer to find it by", False, id="it prints nothing"),
     ],
 )  # fmt: skip

@@ -48,7 +48,7 @@ def pods(*states: MigrationState, journal: str | None = None) -> Answer:
 
 def test_a_move_by_a_method_that_is_gone_is_told_once() -> None:
     (line,) = told(pods(MigrationState.RESTORED, MigrationState.RESTORED), CARRIED)
-    assert line["event"] == "a move is carried on by nobody"
+    assert line["event"] == "no daemon continues a move"
     assert (line["pod"], line["method"], line["state"]) == ("default/train-x", "kubelet-checkpoint", "Restored")
 
 

@@ -203,7 +203,7 @@ def test_an_order_that_may_be_under_way_is_given_time_before_it_is_repeated(
     cloud.refuse["POST /servers"] = [(504, "gateway timed out", {})]
     with pytest.raises(TransientError):
         create(bought)
-    with pytest.raises(TransientError, match="may be under way still: asked for again in 10 s"):
+    with pytest.raises(TransientError, match="may be under way still: requested again in 10 s"):
         create(bought)
     now += 10.0
     create(bought)

@@ -87,7 +87,7 @@ def test_in_slacks_form_what_others_wrote_is_text(inbox: Inbox) -> None:
     notice = msgspec.structs.replace(NOTICE, title="node <!channel> & co", text="<https://x|pay> *now*\nand", times=3)
     hook(inbox.url, form=Form.SLACK).send(notice)
     text = inbox.got[0][2]["text"]
-    assert "`node &lt;!channel&gt; &amp; co` · `main` (3 times since it was told last)" in text
+    assert "`node &lt;!channel&gt; &amp; co` · `main` (3 times since the last notice)" in text
     assert "`&lt;https://x|pay&gt; *now* and`" in text
 
 

@@ -42,7 +42,7 @@ def test_the_oldest_cycles_go_first_then_rows_and_never_the_rest(
         write_all(store)
     state = store.state()
     assert state.waiting_entries + state.dropped == 5 * ROUNDS
-    assert sum("too much waits" in log["event"] for log in logs) == (1 if state.dropped else 0)
+    assert sum("too much is queued" in log["event"] for log in logs) == (1 if state.dropped else 0)
     line.is_away = False
     caught_up(store)
     assert [len(kept) for kept in (far.claims(), far.bills(), far.runs())] == [ROUNDS] * 3

@@ -307,7 +307,7 @@ def test_a_node_that_a_pod_holds_is_not_promised_to_be_emptied_before_the_hour_i
             "under-utilised for 0s of 5m00s",
             id="since now",
         ),
-        pytest.param("1", {}, {"work_is_waiting": True}, Kept.QUEUE_NOT_EMPTY, "work is waiting", id="a queue"),
+        pytest.param("1", {}, {"work_is_waiting": True}, Kept.QUEUE_NOT_EMPTY, "pods are pending", id="a queue"),
         pytest.param(
             "1",
             {"memory": Memory({"n1": LONG_AGO}, {}, NOW - 45.0)},

@@ -239,7 +239,7 @@ def test_a_service_goes_where_what_it_holds_for_ever_is_no_dearer(
     assert moves(found) == ([("web", "n1", "there")] if is_moved else [])
     if not is_moved:
         assert kept(found)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS
-        told = "would hold machines of 0.40 an hour" if source != target else "have others rented longer"
+        told = "would use machines of 0.40 an hour" if source != target else "have others rented longer"
         assert told in message(found, "n1")
 
 

@@ -79,7 +79,11 @@ def aged(age_s: float | None = DAY, **group: Any) -> Policy:
         pytest.param(OLD, None, aged(), None, id="no claim is known for it"),
         pytest.param(make_node("n1"), claim(2 * DAY), aged(), None, id="not ours"),
         pytest.param(
-            OLD, claim(2 * DAY), aged(tier=Tier.EDGE, is_elastic=False), None, id="where nothing is bought or released"
+            OLD,
+            claim(2 * DAY),
+            aged(tier=Tier.EDGE, is_elastic=False),
+            None,
+            id="where HTAS launches and deletes nothing",
         ),
         pytest.param(OLD, claim(2 * DAY, group="gone"), aged(), None, id="of a group that is no more"),
     ],
@@ -112,7 +116,7 @@ def with_kubelet(version: str, name: str = "n1") -> Node:
             with_kubelet("v1.33.4"),
             least(group={"tier": Tier.EDGE, "is_elastic": False}),
             None,
-            id="where nothing is bought or released",
+            id="where HTAS launches and deletes nothing",
         ),
     ],
 )
@@ -178,7 +182,7 @@ TOO_LONG = "KernelDeadlock for 10m, 10m at most"
             bearing(DAY),
             repairing(group={"tier": Tier.EDGE, "is_elastic": False}),
             None,
-            id="where nothing is bought or released",
+            id="where HTAS launches and deletes nothing",
         ),
     ],
 )
@@ -317,7 +321,7 @@ def test_while_work_waits_it_stays_and_both_are_told() -> None:
         nodes, [job_on("n1", "a", cpu="3")], claims=tuple(ready_claim(n, 2 * DAY) for n in nodes), memory=memory
     )
     found = cleaned(snapshot, aged(), work_is_waiting=True)
-    assert message(found, "n1") == "2d old, 1d at most, utilisation 75%, but work is waiting"
+    assert message(found, "n1") == "2d old, 1d at most, utilisation 75%, but pods are pending"
 
 
 def only_there(node: str) -> dict[str, Any]:
@@ -389,7 +393,7 @@ def test_drain_rules_hold_one_with_an_older_kubelet(constraints: dict[str, Any],
         pytest.param("v1.34.1", None, ["n1"], id="it has a newer one"),
         pytest.param(
             "v1.33.9",
-            "n2, bought to take over from it, is to go itself: kubelet v1.33.9, v1.34.1 at least",
+            "n2, launched to replace it, is to be deleted itself: kubelet v1.33.9, v1.34.1 at least",
             [],
             id="its image has an older one, too",
         ),
@@ -579,7 +583,7 @@ def test_work_that_waits_does_not_get_what_takes_over_from_an_urgent_node() -> N
     made = plan(quiet_snapshot(nodes, [*pods, BUSY], claims=claims), policy, NOW)
     assert (moves(made), made.bind, made.launches) == ([("full-1", "n1", "n6")], (), ())
     [waits] = made.unplaced
-    assert waits.nodes["node(s) were bought to take over from another"] == 1
+    assert waits.nodes["node(s) were launched to replace another"] == 1
 
 
 def test_where_too_many_are_unhealthy_a_cheaper_machine_may_take_over_as_ever() -> None:

@@ -32,7 +32,7 @@ def told(pod: Pod, *others: Pod, edge: EdgePolicy = DEFAULT, cores: str = "2", *
         pytest.param(make_job("batch", cpu="1"), "batch work has no share of the edge", id="batch work"),
         pytest.param(make_pod("alone", "1", owner=None), "a pod without a controller has no share of the edge: it only starts there, where there is room", id="nobody's"),
         pytest.param(of("web", "1", deleted_at=NOW), "it ends already", id="one that ends"),
-        pytest.param(of("web", "1", gates=("a", "b")), "it is held by its scheduling gates (a, b)", id="one that is held"),
+        pytest.param(of("web", "1", gates=("a", "b")), "it is gated (a, b)", id="one that is held"),
     ],
 )  # fmt: skip
 def test_who_has_no_share(pod: Pod, why: str) -> None:
@@ -45,7 +45,7 @@ def test_what_the_policy_forbids() -> None:
 
 
 def test_a_target_that_is_met_is_enough_where_more_is_worth_nothing() -> None:
-    met = "its service has met its target, and with edge.beta 0 more of it near is worth nothing"
+    met = "its service has met its target, and with edge.beta 0 more of its pods there gain nothing"
     half = of("web", "1", qos=0.5)
     near_already = running(of("web", "2", qos=0.5), "e", LONG_S)
     assert told(half, near_already, edge=EdgePolicy(beta=0.0)) == met
@@ -56,8 +56,7 @@ def test_a_target_that_is_met_is_enough_where_more_is_worth_nothing() -> None:
 
 def test_what_another_period_may_change() -> None:
     assert (
-        told(of("web", "1"), search=OptimizerState(is_under_way=True))
-        == f"{LATER} once room is made for work that waits"
+        told(of("web", "1"), search=OptimizerState(is_under_way=True)) == f"{LATER} once room is made for pending pods"
     )
     first = running(of("web", "2", created_at=NOW - 999), "far", LONG_S)
     one = EdgePolicy(cloud_to_edge_moves=1)
@@ -65,6 +64,6 @@ def test_what_another_period_may_change() -> None:
         told(of("web", "1"), first, edge=one)
         == f"{LATER}; others are first now, as many as edge.cloudToEdgeMoves allows (1)"
     )
-    for_others = f"{LATER}, but others are moved there now, which is worth as much or more"
+    for_others = f"{LATER}, but others are moved there now, which gains as much or more"
     assert told(of("web", "1"), first, cores="1") == for_others
     assert told(of("web", "1"), of("api", "1"), cores="1") == f"{LATER}, but pods that are placed now take the room"

@@ -205,7 +205,7 @@ def test_a_suggestion_makes_way_for_work_that_nothing_can_be_bought_for() -> Non
     """All that was to move stays, and the room is searched for once the slots are nobody's any more."""
     [pod] = of("web", 1)
     urgent = make_job("urgent", cpu="16", priority=10)
-    for waiting, cancelled in (([], None), ([urgent], OutcomeReason.WORK_WAITS)):
+    for waiting, cancelled in (([], None), ([urgent], OutcomeReason.PODS_PENDING)):
         made = plan(make_snapshot([near(), FAR], [pod, *waiting], rearrangement=under_way(pod)), policy(), NOW)
         assert (made.carry.cancel, len(made.carry.steps)) == (cancelled, 0 if waiting else 1)
         assert (made.optimize, made.preempt) == ((), ())

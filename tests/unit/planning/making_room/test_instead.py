@@ -101,9 +101,7 @@ def test_figure_1_is_one_move_and_no_purchase() -> None:
     assert seated(made) == [("three", source)]
     assert {move.reason for move in _moves(made)} == {MoveReason.MAKES_ROOM}
     [kept] = made.nominate
-    words = (
-        f"moves default/{name} from {source} to {target} to make room instead of buying small: saves 0.10 USD an hour"
-    )
+    words = f"moves default/{name} from {source} to {target} to make room instead of launching small: saves 0.10 USD an hour"
     assert (kept.pod, kept.node, kept.why, _why(made)) == ("default/three", source, words, words)
 
 
@@ -358,9 +356,7 @@ def test_it_is_told_to_who_waits_who_moves_and_who_reads_the_plan() -> None:
     snapshot = figure_1()
     made = decided(snapshot)
     [(name, source, target)] = moved(made)
-    instead = (
-        f"moves default/{name} from {source} to {target} to make room instead of buying small: saves 0.10 USD an hour"
-    )
+    instead = f"moves default/{name} from {source} to {target} to make room instead of launching small: saves 0.10 USD an hour"
     assert f"has a reservation on {source}: {instead}" in explain_pod("three", snapshot, made, policy())
     told = explain_pod(name, snapshot, made, policy())
     assert f"is to move to {target} by checkpoint: HTAS {instead}" in told

@@ -458,8 +458,8 @@ def test_the_plan_that_comes_with_an_answer_asks_for_no_other_one() -> None:
 def test_what_is_proven_is_told() -> None:
     """The two services of Figure 1 are not free to move: "no other placement" would be untrue without saying so."""
     message = searched(left={"p": True}).unplaced[0].message
-    assert "proven: no other placement of what runs and is free to move would take it in" in message
-    assert "htas optimize tells who is not" in message
+    assert "proven: no placement of the pods that may move would fit it" in message
+    assert "htas optimize shows which may not" in message
 
 
 def test_circumstances_change_with_what_is_there_and_what_it_allows() -> None:

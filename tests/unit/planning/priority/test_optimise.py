@@ -239,7 +239,7 @@ def test_tiers_tell_what_was_found_and_what_is_possible_at_most() -> None:
     found = optimised(two_nodes(), pods)
     assert figures(found) == [(9, 1, 0, 1, 1, 0, 0), (5, 2, 2, 2, 3, 4, 4), (1, 2, 1, 0, 3, 4, 4)]
     assert [(tier.is_placing_proven, tier.is_staying_proven) for tier in found.tiers] == [(True, True)] * 3
-    assert found.message == "3 of 5 pods placed (now 3, at most 3): 1 seated, 1 leave their nodes"
+    assert found.message == "3 of 5 pods placed (now 3, at most 3): 1 scheduled, 1 leave their nodes"
 
 
 def test_pods_with_wishes_about_others_are_wanted_but_nothing_is_proven_of_them() -> None:

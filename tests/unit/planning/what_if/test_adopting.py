@@ -55,7 +55,7 @@ def adopted(nodes: Iterable[Node], pods: Iterable[Pod] = (), as_annotated: bool 
         pytest.param(
             machine("n", labels={TIER_LABEL: "edge"}),
             "NodeGroupNotElastic",
-            "it is on the edge, where nothing is bought or released",
+            "it is on the edge, where HTAS launches and deletes nothing",
             id="on the edge",
         ),
         pytest.param(machine("n", is_ready=False), "NotReady", "it is not Ready", id="not Ready"),
