@@ -105,15 +105,16 @@ class Machines:
     ) -> ClusterView:
         """The cluster as it is now, with the labels that are true of its nodes, and the promises that count.
 
-        Every look goes through here. `instances` None: as the cloud listed them last; `claims` None: as the journal
+        `instances` None: as the cloud listed them last; `claims` None: as the journal
         has them. Raises HTASError where the cluster does not answer.
         """
-        view = self._identified(self._ports.cluster.observe(), instances, claims)
+        view = self.identified(self._ports.cluster.observe(), instances, claims)
         return pins.within_limits(view, self.policy, self._ports.clock.now())
 
-    def _identified(
+    def identified(
         self, view: ClusterView, instances: Sequence[Instance] | None, claims: Sequence[NodeClaim] | None
     ) -> ClusterView:
+        """A look at the cluster, with the labels that are true of its nodes; each look goes through here."""
         if instances is not None:
             self._instances = instances
         if claims is not None:
@@ -131,7 +132,7 @@ class Machines:
         `view` is as `observed` has it, or as the cluster shows it.
         """
         if view.nodes is not self.identity.nodes or instances is not self._instances:
-            view = self._identified(view, instances, None)
+            view = self.identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         known = claims = self._claims()
         mine = ours_of(claims, instances, self.policy.cluster)
