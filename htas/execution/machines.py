@@ -252,7 +252,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._seen(claim, instance, node)
+        claim, had_failed = self._seen(claim, instance, node), claim.state is ClaimState.FAILED
         now = self._ports.clock.now()
         held = self._held(claim, node, initializing.view)
         step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node), held)
@@ -274,6 +274,8 @@ class Machines:
                 kept = OutcomeReason.PODS_RUN
                 found.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, claim.message, kept))
         if step.then is Then.CLEAN_UP:
+            if instance is None and claim.state is ClaimState.FAILED and not had_failed:
+                found.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
             return found + self._clean_up(claim, step, instance, node, initializing.view)
         if node is None:
             return found
@@ -341,8 +343,6 @@ class Machines:
                 claim = self._ports.store.put_claim(renewed)
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
-        elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-            outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]
