@@ -213,8 +213,8 @@ def check(
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
-    for left_out in reports.assumed(loaded):
-        warn(left_out)
+    for odd in (*reports.assumed(loaded), *reports.idle_caps(loaded)):
+        warn(odd)
     for empty in reports.empty_groups_of(loaded) if live else ():
         warn(empty)
     for orphan in reports.orphans_of(loaded, live):

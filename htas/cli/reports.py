@@ -9,14 +9,15 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.documents.words import some
 from htas.model.edge import Tier
-from htas.model.flavours import Flavour
+from htas.model.flavours import Flavour, ZonePrice
 from htas.model.money import price_text
 from htas.model.policy import NodeGroup, Policy
 from htas.ports import HTASError
 
 REFRESH_S = 1.0
 NAMED = 6
-"""Flavours that are named in a line."""
+"""Flavours, or zones, that are named in a line."""
+LONGEST_MONTH_H = 744
 
 
 def configuration_view(loaded: Loaded) -> RenderableType:
@@ -115,9 +116,34 @@ def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     return cloud_problems(loaded, live)
 
 
+def idle_caps(loaded: Loaded) -> list[str]:
+    """Monthly caps above what the hours of the longest month cost: they never act."""
+    found = []
+    for flavour in loaded.policy.catalogue.flavours:
+        priced = flavour.prices or (ZonePrice("", flavour.nanos_per_hour, flavour.cap),)
+        dearest: dict[int, ZonePrice] = {}
+        for each in sorted(priced, key=lambda price: price.nanos_per_hour):
+            if each.cap is not None:
+                dearest[each.cap.nanos] = each
+        for cap, each in dearest.items():
+            month = (each.nanos_per_hour - flavour.fee_nanos_per_hour) * LONGEST_MONTH_H
+            if cap > month:
+                what = f"{price_text(cap)} is more than a month of {LONGEST_MONTH_H} hours costs, {price_text(month)}"
+                found.append(f"flavour {flavour.name}: monthlyCap: {what}; write the rate of a month, or remove it")
+    return found
+
+
 def _prices(flavour: Flavour) -> str:
     """Its price an hour; the least and the most where zones differ, and the most that a month costs."""
     dearest = max((each.nanos_per_hour for each in flavour.prices), default=flavour.nanos_per_hour)
-    least = price_text(flavour.nanos_per_hour)
-    hour = least if dearest == flavour.nanos_per_hour else f"{least} to {price_text(dearest)} by zone"
-    return hour + (f", a month {price_text(flavour.cap.nanos)} at most" if flavour.cap is not None else "")
+    hour = _range(flavour.nanos_per_hour, dearest) + (" by zone" if dearest != flavour.nanos_per_hour else "")
+    zones = [each.zone for each in flavour.prices if each.cap is not None]
+    caps = [each.cap.nanos for each in flavour.prices or (flavour,) if each.cap is not None]
+    if not caps:
+        return hour
+    where = f" in {some(zones, NAMED)}" if len(zones) < len(flavour.prices) else ""
+    return f"{hour}, a month {_range(min(caps), max(caps))} at most{where}"
+
+
+def _range(least: int, most: int) -> str:
+    return price_text(least) if least == most else f"{price_text(least)} to {price_text(most)}"

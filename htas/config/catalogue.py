@@ -30,6 +30,7 @@ from htas.config.values import (
 from htas.model.billing import Alignment, Billing, Cap
 from htas.model.constraints import Effect, Taint
 from htas.model.flavours import Catalogue, Flavour, ZonePrice
+from htas.model.money import price_text
 from htas.model.resources import Resources
 
 DAY_S = 86_400
@@ -65,6 +66,14 @@ class ReservedSetting(Section):
     memory: Units = Field(default=0, description="Bytes. 0: likewise.")
 
 
+def _acts_after_an_hour(cap: int | None, dearest: int | None) -> int | None:
+    """A cap that is no less than an hour's price."""
+    if cap is not None and dearest is not None and cap < dearest:
+        what = f"{price_text(cap)} is less than one hour costs, {price_text(dearest)}"
+        raise ValueError(f"{what}; write the most that a calendar month costs, or remove it")
+    return cap
+
+
 class ZonePriceSetting(Section):
     """What a flavour costs in one zone."""
 
@@ -73,6 +82,11 @@ class ZonePriceSetting(Section):
     monthly_cap: Nanos | None = Field(
         default=None, description="The most that a calendar month costs there. null: the flavour's monthlyCap."
     )
+
+    @field_validator("monthly_cap")
+    @classmethod
+    def _is_no_hours_price(cls, cap: int | None, info: ValidationInfo) -> int | None:
+        return _acts_after_an_hour(cap, info.data.get("per_hour"))
 
 
 class FlavourSetting(Section):
@@ -138,6 +152,12 @@ class FlavourSetting(Section):
         if nanos is not None and info.data.get("prices"):
             raise ValueError("there are prices by zone, too; remove one of both")
         return nanos
+
+    @field_validator("monthly_cap")
+    @classmethod
+    def _is_no_hours_price(cls, cap: int | None, info: ValidationInfo) -> int | None:
+        by_zone = [each.per_hour for each in info.data.get("prices", ()) if each.monthly_cap is None]
+        return _acts_after_an_hour(cap, max(by_zone, default=info.data.get("price_per_hour")))
 
     @field_validator("reserved")
     @classmethod

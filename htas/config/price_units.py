@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from htas.config.values import shown
+from htas.model.billing import HOURS_A_MONTH
 from htas.model.money import NANOS, price_text
 
 MONTH_H = 672
-"""Hours of four weeks, by which providers mostly divide a month's rate: whoever stays longer pays no more."""
+"""Hours of 28 days, by which providers mostly divide a month's rate: whoever stays longer pays no more."""
 MOST_PLACES = 15
 """Before or after the point of a price that is reckoned anew; one with more is not meant so."""
 _HOURS = {
@@ -42,18 +43,29 @@ def by_another_unit(name: str, written: Any, known: Collection[str]) -> str | No
 
     `known` are the keys of the section that the name stands in.
     """
-    unit, keys = _MEANT.get(re.sub("[^a-z]", "", name.lower()), ("", ()))
-    key = next((key for key in keys if key in known), None)
-    if key is None:
+    unit, key = _meant(name, known)
+    if not key:
         return None
     hour = _an_hour(written, _HOURS[unit])
     if unit == "month":
-        cap = f", and monthlyCap: {_quoted(written)} if a month costs no more than that" if keys != _KEYS[_FEES] else ""
-        by_hour = f'; by {MONTH_H} hours a month, {shown(written)} is {key}: "{hour}"' if hour else ""
-        return f"HTAS reckons by the hour; write {key}{cap}{by_hour}"
+        is_fee = key in _KEYS[_FEES]
+        cap = f", and monthlyCap: {_quoted(written)} if a month costs no more than that" if not is_fee else ""
+        twelfth = _an_hour(written, Fraction(HOURS_A_MONTH))
+        by_hour = f'"{hour}" if the provider counts 28 days a month, "{twelfth}" if it counts {HOURS_A_MONTH} hours'
+        return f"HTAS reckons by the hour; write {key}{cap}" + (f"; {key} is {by_hour}" if hour else "")
     told = f'{key}: "{hour}" for {shown(written)} a {unit}' if hour else key
     billed = f"; that a started {unit} is charged in full is billing.granularity" if _HOURS[unit] < 1 else ""
     return f"is by the {unit}, and HTAS reckons by the hour; write {told}{billed}"
+
+
+def key_meant(name: str, known: Collection[str]) -> str:
+    """The key by the hour that is meant by a price of another unit; empty: the name is of no such price."""
+    return _meant(name, known)[1]
+
+
+def _meant(name: str, known: Collection[str]) -> tuple[str, str]:
+    unit, keys = _MEANT.get(re.sub("[^a-z]", "", name.lower()), ("", ()))
+    return unit, next((key for key in keys if key in known), "")
 
 
 def _an_hour(written: Any, hours: Fraction) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from htas.config.document import Document, Steps, key_text
-from htas.config.price_units import by_another_unit
+from htas.config.price_units import by_another_unit, key_meant
 from htas.config.values import shown
 from htas.model.extra_specs import EXAMPLE, devices, is_of_nova
 from htas.model.snapshot import Problem
@@ -62,12 +62,18 @@ def _told(model: type[BaseModel], document: Document, base: Steps, error: Valida
     """Pydantic's list, without what only follows from another problem."""
     items = error.errors(include_url=False)
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
+    by_other_units = {
+        (*loc[:-1], key_meant(str(loc[-1]), keys_of(section)))
+        for item in items
+        if item["type"] == "extra_forbidden" and (section := section_at(model, (loc := item["loc"])[:-1])) is not None
+    }
     for number, item in enumerate(items):
         steps = item["loc"]
-        if steps in above:
-            continue
-        place = base + (steps if item["type"] == "extra_forbidden" else _as_written(model, steps))
+        own = steps if item["type"] == "extra_forbidden" else _as_written(model, steps)
+        place = base + own
         written, is_hinted = document.at(place), number < MOST_HINTS
+        if steps in above or (written is None and own in by_other_units):
+            continue
         yield Problem(document.place(place), _what(item, model, written, base, is_hinted=is_hinted))
 
 

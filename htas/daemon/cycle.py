@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 from time import perf_counter
 
@@ -27,7 +28,7 @@ from htas.execution.event_recorder import EventRecorder
 from htas.execution.evictor import Evictor
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
-from htas.execution.journal import Journal
+from htas.execution.journal import Journal, OpenBusiness
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen, Retries
 from htas.execution.orphans import orphans
@@ -36,21 +37,25 @@ from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
 from htas.execution.settled_launches import journal_settled
+from htas.execution.steps import Steps
 from htas.execution.taking_over import take_over
-from htas.model.claims import Headroom, Instance
+from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.defects import Defect, Step
 from htas.model.disruptions import drains_of, rearrangement_of
 from htas.model.edge import Tier
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan, UnplacedPod
+from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Run
 from htas.model.savings import Savings
-from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.cluster.optional_searches import error_text
+from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
 from htas.planning.provision.launch_record import HOUR_S, as_journalled
 from htas.ports import HTASError, TransientError
@@ -63,8 +68,6 @@ log = structlog.get_logger()
 REMEMBERED_RUNS = 20_000
 """So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
 REMEMBER_AGAIN_S = 60.0
-MOST_OF_A_DEFECT = 300
-"""Characters of an error that the status shows; the log has all of it."""
 READ_CYCLES = 5
 """A daemon begins with the newest cycle on record, and with the one before it where that row is damaged."""
 
@@ -92,9 +95,11 @@ class CycleResult:
     is_held: bool = False
     """Whether all that was planned waits for approval."""
     remarks: tuple[str, ...] = ()
-    """What people must know beside the snapshot: of bills, of a store that was lost."""
+    """What people must know beside the snapshot: of bills, of a store that was lost, of defects."""
     unconfirmed_bills: int = 0
     """Closed bills whose end the cloud has not confirmed."""
+    defects: tuple[Defect, ...] = ()
+    """Steps that failed: the cycle did without them."""
 
     @property
     def waits_to_buy(self) -> bool:
@@ -127,6 +132,7 @@ class Daemon:
         self._journal = Journal(ports.store, ports.clock)
         ports = replace(ports, store=self._journal)
         self._keeps_history = keeps_history
+        self.steps = Steps()
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
@@ -148,6 +154,7 @@ class Daemon:
             self._evictor,
             self._draining,
             self._rearranging,
+            self.steps,
         )
         self._failed_searches = FailedSearches()
         self._announcing = EventRecorder(ports.announcer, policy)
@@ -162,7 +169,6 @@ class Daemon:
         self._stays = Stays()
         self._has_begun = False
         self._unrecorded = ""
-        self._defect = ""
         self.recorded: int | None = None
         """The number under which the last cycle is on record; None: it is not, since nothing was done in it."""
         self._unwritten: deque[Run] = deque(maxlen=REMEMBERED_RUNS)
@@ -200,8 +206,8 @@ class Daemon:
 
     @property
     def store_problem(self) -> str:
-        """Why what is done cannot be written down (the journal, or history), or is not looked after; empty: it is."""
-        return self._journal.problem or self._defect or self._unrecorded
+        """Why what is done cannot be written down (the journal, or history); empty: it is."""
+        return self._journal.problem or self._unrecorded
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
@@ -231,45 +237,56 @@ class Daemon:
         """Repair, observe, plan, ask for a word where one is needed, execute, record.
 
         Raises TransientError where the cluster cannot be read: nothing has been planned then. A cloud that does not
-        answer stops purchases and releases alone; so does a journal that cannot be written.
+        answer stops purchases and releases alone; so does a journal that cannot be written. A step that fails on a
+        defect is left out. Where that is a fact for the plan, the plan only binds.
         """
-        started = perf_counter()
-        self._remember()
-        repairs = self._repair()
-        snapshot = self.observe()
-        if self.requested_moves.are_waiting:
-            repairs += self.requested_moves.carry_out(snapshot, self.policy)
-            snapshot = self.observe()
-        snapshot, taken_up = self.searching.settle(snapshot)
+        started, attempt, books = perf_counter(), self.steps.attempt, self.bookkeeper
+        self.steps.taken()  # of a cycle that was given up
+        if self.ports.clock.now() >= self._remember_at:
+            attempt(Step.RECORDS, self._remember, None)
+        repairs = self.steps.outcomes(Step.REPAIRS, self._repair)
+        snapshot, begun = self._facts()
         began = perf_counter()
         decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
-        allowed, said = self.approvals.gate(decided, snapshot, self.policy.catalogue.currency)
-        self._memory, self._launches_until = allowed.memory, snapshot.taken_at
-        self._journal_settled(snapshot)
-        executed = self._executor.execute(allowed, snapshot)
-        self.approvals.settle(executed)
-        self.searching.ended(executed, snapshot)
-        asked = self.searching.ask(decided, snapshot)
-        outcomes = (*repairs, *taken_up, *said, *executed, *asked, *self._failed_searches.note(decided))
+        gate = partial(self.approvals.gate, decided, snapshot, self.policy.catalogue.currency)
+        allowed, said = attempt(Step.APPROVALS, gate, (decided.binds_alone(snapshot.memory), list[Outcome]()))
+        outcomes = (*repairs, *begun, *said, *self._carried_out(allowed, decided, snapshot))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
-        books = self.bookkeeper
-        result = CycleResult(
-            snapshot,
-            decided,
-            outcomes,
-            took,
-            stages,
-            took_s,
-            is_held=is_held,
-            remarks=books.remarks,
-            unconfirmed_bills=books.unconfirmed,
-        )
-        self._announcing.announce(snapshot, decided, outcomes)
-        self._keep(result)
+        result = CycleResult(snapshot, decided, outcomes, took, stages, took_s, is_held=is_held)
+        attempt(Step.EVENTS, partial(self._announcing.announce, snapshot, decided, outcomes), None)
+        attempt(Step.HISTORY, partial(self._keep, result), None)
+        told = attempt(Step.REPAIRS, lambda: (books.remarks, books.unconfirmed), (tuple[str, ...](), 0))
+        defects = self.steps.taken()
+        remarks = (*told[0], *(each.message for each in defects))
+        result = replace(result, remarks=remarks, unconfirmed_bills=told[1], defects=defects)
         for listener in self.listeners:
             listener(result)
         return result
+
+    def _facts(self) -> tuple[ClusterSnapshot, list[Outcome]]:
+        """What the plan goes by, and what is begun before it; nothing is, while a fact is missing."""
+        snapshot, outcomes = self.observe(), list[Outcome]()
+        if self.requested_moves.are_waiting and not self.steps.missing:
+            outcomes += self.steps.outcomes(Step.MOVES, partial(self.requested_moves.carry_out, snapshot, self.policy))
+            snapshot = self.observe()
+        if not self.steps.missing:
+            settle = partial(self.searching.settle, snapshot)
+            snapshot, taken_up = self.steps.attempt(Step.SEARCHES, settle, (snapshot, list[Outcome]()))
+            outcomes += taken_up
+        return msgspec.structs.replace(snapshot, defects=self.steps.missing), outcomes
+
+    def _carried_out(self, allowed: Plan, decided: Plan, snapshot: ClusterSnapshot) -> list[Outcome]:
+        """Execute what is allowed of a plan, and ask for the search that it wants."""
+        attempt = self.steps.attempt
+        self._memory, self._launches_until = allowed.memory, snapshot.taken_at
+        attempt(Step.JOURNAL, partial(self._journal_settled, snapshot), None)
+        executed = self._executor.execute(allowed, snapshot)
+        attempt(Step.APPROVALS, partial(self.approvals.settle, executed), None)
+        attempt(Step.SEARCHES, partial(self.searching.ended, executed, snapshot), None)
+        asked = self.steps.outcomes(Step.SEARCHES, partial(self.searching.ask, decided, snapshot))
+        failed = self.steps.outcomes(Step.SEARCHES, partial(self._failed_searches.note, decided))
+        return [*executed, *asked, *failed]
 
     def _remember(self) -> None:
         """Begin with what is on record, once: the newest cycle, so that what ended meanwhile is told and a no stands;
@@ -278,30 +295,32 @@ class Daemon:
         A store that cannot be read is asked again in a minute; a daemon places work meanwhile.
         """
         now = self.ports.clock.now()
-        if now < self._remember_at:
-            return
         try:
             store = self.ports.store
             newest = deque(store.cycles(limit=READ_CYCLES), maxlen=1)  # one at a time
             self.approvals.remember(newest[0].asked if newest else ())
             over = store.runs(newest[0].at) if newest else ()
-            self._run_lengths.learn(store.runs(limit=REMEMBERED_RUNS))
+            runs = store.runs(limit=REMEMBERED_RUNS)
         except HTASError as error:
             log.warning("what is on record cannot be read, tried again", error=str(error))
             self._remember_at = now + REMEMBER_AGAIN_S
             return
+        if newest:
+            self._go_on_from(newest[0], over, now)
+        self._run_lengths.learn(runs)
         self._remember_at = math.inf
-        if not newest:
-            return
-        before, known = newest[0].snapshot, newest[0].plan.memory
+
+    def _go_on_from(self, newest: CycleRecord, over: Sequence[Run], now: float) -> None:
+        """Take up what the newest cycle on record knew."""
+        before, known = newest.snapshot, newest.plan.memory
         if self._last is None:
             self._last = without(before, over)
             self._stays.observe(self._last)
-        self._moves.begin(before.move_times, min(newest[0].at, now))  # the clock may have been put back
+        self._moves.begin(before.move_times, min(newest.at, now))  # the clock may have been put back
         self._retries.begin(before.failed_moves)
         self._machines.times = before.machine_times
         self._memory = known.after_a_restart()
-        self._launches_until, self._owes_launches = newest[0].at, True
+        self._launches_until, self._owes_launches = newest.at, True
 
     def _recall_launches(self, now: float) -> None:
         """Add to the memory the launches of the last hour that the journal alone has.
@@ -332,19 +351,11 @@ class Daemon:
         if not self._journal.works():
             return []
         try:
-            repairs = self._repaired()
+            return self._repaired()
         except HTASError:
             if not self._journal.problem:
                 raise
             return []  # the journal has told; work is placed all the same
-        except Exception as error:  # a defect of ours: pods are bound all the same, and nothing is launched or drained
-            defect = f"a defect of htas: {error_text(error)}"[:MOST_OF_A_DEFECT]
-            if defect != self._defect:
-                log.exception("machines and drains are not looked after, on a defect of htas; pods are bound")
-            self._defect = defect
-            return []
-        self._defect = ""
-        return repairs
 
     def _repaired(self) -> list[Outcome]:
         self.bookkeeper.remember()
@@ -353,7 +364,7 @@ class Daemon:
             self._is_overtaken.clear()
             try:
                 overtaken = self.take_over()
-            except HTASError:
+            except Exception:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
         cloud = self._look_at_the_cloud()
@@ -378,49 +389,67 @@ class Daemon:
         return self._cloud
 
     def observe(self) -> ClusterSnapshot:
-        """The snapshot of this moment."""
-        ports, now = self.ports, self.ports.clock.now()
+        """The snapshot of this moment. A fact that fails on a defect is left out, and `steps` has it."""
+        now, attempt, catalogue = self.ports.clock.now(), self.steps.attempt, self.policy.catalogue
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud = self._journal.business(), self._look_at_the_cloud()
-        self._recall_launches(now)
-        view = self._machines.observed(cloud.instances, business.claims)
-        theirs = strangers(cloud.instances, self.policy.cluster)
-        claims = tuple(claim for claim in business.claims if claim.instance not in theirs)
-        catalogue = self.policy.catalogue
-        learned = valid(business.learned, catalogue)
-        view = msgspec.structs.replace(
-            capped_view(view, claims, catalogue),
-            pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
+        business = attempt(Step.JOURNAL, self._journal.business, self._journal.last)
+        cloud = self._look_at_the_cloud()
+        attempt(Step.JOURNAL, partial(self._recall_launches, now), None)
+        view = self.ports.cluster.observe()
+        claims = attempt(Step.IDENTITY, partial(self._ours, business, cloud), business.claims)
+        corrections: tuple[tuple[Step, Callable[[ClusterView], ClusterView]], ...] = (
+            (Step.IDENTITY, lambda seen: self._machines.identified(seen, cloud.instances, business.claims)),
+            (Step.PINS, lambda seen: pins.within_limits(seen, self.policy, now)),
+            (Step.ALLOCATABLE, lambda seen: capped_view(seen, claims, catalogue)),
+            (Step.RUN_LENGTHS, lambda seen: _with_pods(seen, self._run_lengths.applied(seen.pods))),
+            (Step.EXPECTATIONS, lambda seen: _with_pods(seen, self._expectations.applied(seen.pods, now))),
         )
-        if self._journal.problem or self._defect:
-            claims = ready_by_now(claims, view.nodes, self.policy, learned)
-        self._expectations.settle(view.pods, now)
-        self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
+        for step, corrected in corrections:
+            view = attempt(step, partial(corrected, view), view)
+        attempt(Step.EXPECTATIONS, partial(self._expectations.settle, view.pods, now), None)
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,
             generation=self._generation,
             claims=claims,
             instances=cloud.instances,
-            drains=drains_of(business.disruptions),
-            moves=tuple(ports.migration.moving()),
-            expected_binds=self._expectations.binds,
-            held_back=self._expectations.held_back(now),
-            backoffs=self._backoffs.current(now),
+            expected_binds=attempt(Step.EXPECTATIONS, lambda: self._expectations.binds, {}),
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
-            store_problem=self._journal.problem or self._defect,
+            store_problem=self._journal.problem,
+            memory=self._memory,
+        )
+        return attempt(Step.FACTS, partial(self._with_the_rest, snapshot, business), snapshot)
+
+    def _ours(self, business: OpenBusiness, cloud: Cloud) -> tuple[NodeClaim, ...]:
+        """The claims whose machine bears no other cluster's name."""
+        theirs = strangers(cloud.instances, self.policy.cluster)
+        return tuple(claim for claim in business.claims if claim.instance not in theirs)
+
+    def _with_the_rest(self, snapshot: ClusterSnapshot, business: OpenBusiness) -> ClusterSnapshot:
+        """The snapshot with all that binding can do without."""
+        now, nodes, claims = snapshot.taken_at, snapshot.cluster.nodes, snapshot.claims
+        learned = valid(business.learned, self.policy.catalogue)
+        if self._journal.problem or self.steps.missing:
+            claims = ready_by_now(claims, nodes, self.policy, learned)
+        self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in nodes)
+        snapshot = msgspec.structs.replace(
+            snapshot,
+            claims=claims,
+            drains=drains_of(business.disruptions),
+            moves=tuple(self.ports.migration.moving()),
+            held_back=self._expectations.held_back(now),
+            backoffs=self._backoffs.current(now),
             learned=learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
             failed_moves=self._retries.left_alone(now),
-            memory=self._memory,
             rearrangement=rearrangement_of(business.disruptions),
-            orphans=orphans(view.nodes, business.claims, cloud.instances, self.policy),
+            orphans=orphans(nodes, business.claims, snapshot.instances, self.policy),
         )
-        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, catalogue)))
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
     def _keep(self, result: CycleResult) -> None:
         """Record a cycle. Where that fails (a full disk, say) work goes on, and people are told once."""
@@ -478,3 +507,7 @@ class Daemon:
 def _for_planning(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """What a plan was made from, without what it did not look at."""
     return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, ended=()))
+
+
+def _with_pods(view: ClusterView, pods: tuple[Pod, ...]) -> ClusterView:
+    return msgspec.structs.replace(view, pods=pods)

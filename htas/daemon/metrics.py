@@ -16,6 +16,7 @@ from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.state_metrics import StateCollector
 from htas.execution.moves_seen import step_seconds
 from htas.model.claims import ClaimState
+from htas.model.defects import Step
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.proposals import Launch
@@ -69,6 +70,11 @@ class Metrics:
         self._notices = Counter("htas_notices_total", "Notices to receivers, by result.", ["result"], registry=make)
         for result in ("sent", "refused", "given-up", "dropped"):
             self._notices.labels(result)  # from 0 on, as below
+        self._failed_steps = Counter(
+            "htas_step_failures_total", "Steps of a cycle that raised an exception.", ["step"], registry=make
+        )
+        for step in Step:
+            self._failed_steps.labels(step.value)
         for result in ("adopted", "refused"):
             self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
@@ -113,6 +119,10 @@ class Metrics:
     def failed(self, why: str) -> None:
         """A cycle that was given up."""
         self._cycles.labels("failed").inc()
+
+    def step_failed(self, step: Step) -> None:
+        """A step of a cycle that failed on a defect."""
+        self._failed_steps.labels(step.value).inc()
 
     def leads(self, is_leader: bool) -> None:
         self._leader.set(is_leader)

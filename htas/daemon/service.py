@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,8 @@ from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import OFTEN, Triggers
 from htas.execution.calls import ParallelCalls
+from htas.execution.steps import Steps
+from htas.model.defects import Step
 from htas.ports import HTASError, PermanentError, StorePort
 from htas.profiler.meter import Meter
 from htas.web.seat import RECOMMEND, Seat
@@ -84,6 +87,8 @@ class Service:
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
+        self._reports = Steps()
+        self._reports.on_defect = self._metrics.step_failed
         self._gate = gate_of(loaded)
         self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
         self._seat = Seat("live", lambda: self._loaded.policy, partial(reading_store, loaded))
@@ -280,14 +285,16 @@ class Service:
                         message=outcome.message,
                     )
             path.write_text(f"{leadership.term}\n")
-        except (HTASError, OSError) as error:  # a full disk, say: work is placed meanwhile
-            log.warning("the journal of another term is dropped as soon as it can be written", error=str(error))
+        except Exception as error:  # a full disk, say, or a defect: work is placed meanwhile
+            what = "the journal of another term is dropped as soon as it can be written"
+            log.warning(what, error=str(error), exc_info=not isinstance(error, HTASError | OSError))
             daemon.note_overtaken()
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
         meter = Meter(daemon.ports.store, lambda: daemon.bookkeeper.revisions)
         board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
+        daemon.steps.on_defect = self._metrics.step_failed
         daemon.searching.on_answer = self._metrics.searches.answered
         self._moves.requests = daemon.requested_moves
         self._searches.searching = daemon.searching
@@ -312,6 +319,8 @@ class Service:
         self._tell_the_seat(daemon)
         self._tell_people(daemon)
         self._tell_of_store(daemon)
+        reports = [partial(self._report, listener) for listener in daemon.listeners]
+        daemon.listeners[:] = [self._begin_reports, *reports]
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
         board.upcoming = self._seat.upcoming = triggers.upcoming
         with self._lock:
@@ -330,6 +339,13 @@ class Service:
         elif not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
+
+    def _begin_reports(self, _: CycleResult) -> None:
+        self._reports.taken()
+
+    def _report(self, listener: Callable[[CycleResult], None], result: CycleResult) -> None:
+        """Have one listener look at a cycle; a defect of it costs neither the others nor the next cycle."""
+        self._reports.attempt(Step.REPORTS, partial(listener, result), None)
 
     def _tell_the_seat(self, daemon: Cycling) -> None:
         """Have the API and the pages show each cycle. A sandbox's clock is not the wall's."""
@@ -358,8 +374,8 @@ class Service:
         def remarks() -> str:
             problem = daemon.store_problem
             told = f"the store cannot be written, HTAS launches and drains nothing: {problem}" if problem else ""
-            last = self._metrics.last
-            return "\n".join(filter(None, (told, *(last.remarks if last is not None else ()), remark())))
+            last, reports = self._metrics.last, [each.message for each in self._reports.failed]
+            return "\n".join(filter(None, (told, *(last.remarks if last is not None else ()), *reports, remark())))
 
         self._health.remark = remarks
         self._metrics.store.problem = lambda: daemon.store_problem

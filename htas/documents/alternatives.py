@@ -42,11 +42,12 @@ class Alternative(msgspec.Struct, frozen=True):
 
 def compared(other: Alternative, spent: int, currency: str) -> str:
     """`The same work on m3.small alone, the cheapest single flavour: 11.98 USD. HTAS spends 2.10 USD (18 %) more.`"""
-    saved = other.nano_seconds - spent
-    share = f" ({100 * abs(saved) / other.nano_seconds:.0f} %)" if other.nano_seconds else ""
+    there, ours = (round(bill_amount(each), 2) for each in (other.nano_seconds, spent))  # as they are printed
+    saved = there - ours
+    share = f" ({100 * abs(saved) / there:.0f} %)" if there else ""
     than = "less" if saved > 0 else "more"
-    verdict = f"{bill_amount(abs(saved)):.2f} {currency}{share} {than}" if saved else "the same"
-    return f"{other.told}: {bill_amount(other.nano_seconds):.2f} {currency}. HTAS spends {verdict}."
+    verdict = f"{abs(saved):.2f} {currency}{share} {than}" if saved else "the same"
+    return f"{other.told}: {there:.2f} {currency}. HTAS spends {verdict}."
 
 
 def alternative(books: Books, against: str, progress: Progress | None = None) -> Alternative:

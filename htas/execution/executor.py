@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from htas.execution.calls import Calls, attempted_once
+from htas.execution.calls import Calls, attempted_once, guarded
 from htas.execution.crash_points import reached
 from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
@@ -23,7 +23,9 @@ from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
+from htas.execution.steps import Steps
 from htas.execution.validation import Validator
+from htas.model.defects import Step
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
@@ -46,34 +48,46 @@ class Executor:
     evictor: Evictor
     drainer: Drainer
     rearrangement: RearrangementExecutor
+    steps: Steps
 
     def execute(self, plan: Plan, snapshot: ClusterSnapshot) -> tuple[Outcome, ...]:
         """What became of each action that has ended. A failed call is an outcome, never an exception.
 
-        Binds are not waited for: theirs come with a later cycle, and until then the pods count as placed.
+        Binds are not waited for: theirs come with a later cycle, and until then the pods count as placed. What fails on
+        a defect costs none of the rest.
         """
+        outcomes_of, launch = self.steps.outcomes, self.machines.launch
         pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
         for bind in plan.bind:
             self._bind(bind, pods)
-        outcomes = self.machines.launch(plan.launches, plan.memory.launches.owners_of, plan.taken_at)
-        outcomes += self.begin(plan, snapshot)
-        if not snapshot.store_problem:  # each of its steps is journalled
-            outcomes += self.rearrangement.advance(plan.carry, snapshot, self.expectations.binds)
-        return (*self.calls.done(), *self.machines.cloud.answers(), *outcomes)
+        owners_of = plan.memory.launches.owners_of
+        outcomes = outcomes_of(Step.LAUNCHES, partial(launch, plan.launches, owners_of, plan.taken_at))
+        outcomes += outcomes_of(Step.PROPOSALS, partial(self.begin, plan, snapshot))
+        if not snapshot.store_problem and not snapshot.defects:  # each of its steps is journalled
+            outcomes += outcomes_of(Step.REARRANGEMENT, partial(self._advance, plan, snapshot))
+        answers = outcomes_of(Step.ANSWERS, self.machines.cloud.answers)
+        return (*outcomes_of(Step.ANSWERS, self.calls.done), *answers, *outcomes)
+
+    def _advance(self, plan: Plan, snapshot: ClusterSnapshot) -> list[Outcome]:
+        return self.rearrangement.advance(plan.carry, snapshot, self.expectations.binds)
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:
-        self.expectations.expect_bind(bind.pod, bind.node, self.ports.clock.now())
-        self.calls.later(partial(self._send_bind, pods[bind.pod], bind.node, bind.deletion_cost))
+        attempt, expect = self.steps.attempt, self.expectations.expect_bind
+        attempt(Step.EXPECTATIONS, lambda: expect(bind.pod, bind.node, self.ports.clock.now()), None)
+        send = partial(self._send_bind, bind, pods)
+        attempt(Step.BINDS, partial(self.calls.later, partial(guarded, bind.pod, send)), None)
 
-    def _send_bind(self, pod: Pod, node: str, deletion_cost: int | None) -> Outcome:
+    def _send_bind(self, bind: Bind, pods: Mapping[str, Pod]) -> Outcome:
         try:
-            self.ports.cluster.bind(pod, node, deletion_cost)
-        except HTASError as error:
-            self.expectations.failed(pod.key, self.ports.clock.now())
+            self.ports.cluster.bind(pods[bind.pod], bind.node, bind.deletion_cost)
+        except Exception as error:
+            self.expectations.failed(bind.pod, self.ports.clock.now())
+            if not isinstance(error, HTASError):
+                raise
             status = OutcomeStatus.DROPPED if isinstance(error, NotYetError) else OutcomeStatus.FAILED
-            return Outcome(Action.BIND, pod.key, status, str(error), target=node)
+            return Outcome(Action.BIND, bind.pod, status, str(error), target=bind.node)
         reached("bind.sent")
-        return Outcome(Action.BIND, pod.key, OutcomeStatus.DONE, node, target=node)
+        return Outcome(Action.BIND, bind.pod, OutcomeStatus.DONE, bind.node, target=bind.node)
 
     def begin(self, plan: Plan, snapshot: ClusterSnapshot) -> list[Outcome]:
         """Begin each proposal of a plan that is still right, on one view of the present."""

@@ -58,7 +58,8 @@ class Journal:
         self._try_at = 0.0
         self._told_at: float | None = None
         self._is_told = False
-        self._last = OpenBusiness()
+        self.last = OpenBusiness()
+        """What it held when it was read last."""
 
     def works(self) -> bool:
         """Whether the journal can be written, as far as is known; where it could not, that is tried again at times."""
@@ -68,7 +69,7 @@ class Journal:
             return False
         try:
             self._store.probe()
-            self._last = _read(self._store)
+            self.last = _read(self._store)
         except HTASError as error:
             self._failed(error)
             return False
@@ -78,8 +79,8 @@ class Journal:
     def business(self) -> OpenBusiness:
         """What it holds; where it cannot be read, what it held when it was read last, and `problem` says so."""
         with suppress(HTASError):  # noted
-            self._last = _read(self)
-        return self._last
+            self.last = _read(self)
+        return self.last
 
     # The journal.
 

@@ -105,15 +105,16 @@ class Machines:
     ) -> ClusterView:
         """The cluster as it is now, with the labels that are true of its nodes, and the promises that count.
 
-        Every look goes through here. `instances` None: as the cloud listed them last; `claims` None: as the journal
+        `instances` None: as the cloud listed them last; `claims` None: as the journal
         has them. Raises HTASError where the cluster does not answer.
         """
-        view = self._identified(self._ports.cluster.observe(), instances, claims)
+        view = self.identified(self._ports.cluster.observe(), instances, claims)
         return pins.within_limits(view, self.policy, self._ports.clock.now())
 
-    def _identified(
+    def identified(
         self, view: ClusterView, instances: Sequence[Instance] | None, claims: Sequence[NodeClaim] | None
     ) -> ClusterView:
+        """A look at the cluster, with the labels that are true of its nodes; each look goes through here."""
         if instances is not None:
             self._instances = instances
         if claims is not None:
@@ -131,7 +132,7 @@ class Machines:
         `view` is as `observed` has it, or as the cluster shows it.
         """
         if view.nodes is not self.identity.nodes or instances is not self._instances:
-            view = self._identified(view, instances, None)
+            view = self.identified(view, instances, None)
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         known = claims = self._claims()
         mine = ours_of(claims, instances, self.policy.cluster)
@@ -251,7 +252,7 @@ class Machines:
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
-        claim = self._seen(claim, instance, node)
+        claim, had_failed = self._seen(claim, instance, node), claim.state is ClaimState.FAILED
         now = self._ports.clock.now()
         held = self._held(claim, node, initializing.view)
         step = next_step(claim, instance, node, now, self.policy.timeouts, initializing.lacks(claim, node), held)
@@ -273,6 +274,8 @@ class Machines:
                 kept = OutcomeReason.PODS_RUN
                 found.append(Outcome(Action.DELETE, claim.id, OutcomeStatus.DROPPED, claim.message, kept))
         if step.then is Then.CLEAN_UP:
+            if instance is None and claim.state is ClaimState.FAILED and not had_failed:
+                found.append(Outcome(Action.DELETE, claim.id, OutcomeStatus.DONE, claim.message))
             return found + self._clean_up(claim, step, instance, node, initializing.view)
         if node is None:
             return found
@@ -340,8 +343,6 @@ class Machines:
                 claim = self._ports.store.put_claim(renewed)
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
-        elif claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-            outcomes.append(Outcome(Action.DELETE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             doubles = (each for each in view.nodes if self.identity.doubles.get(each.name) == node.name)
             idle = [each for each in (node, *doubles) if self.gate.on_nodes(view, [each]) is None]

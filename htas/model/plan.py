@@ -99,6 +99,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether there is nothing to do."""
         return not (self.bind or self.launch or self.proposals or self.carry.steps or self.carry.cancel)
 
+    def binds_alone(self, memory: Memory) -> Plan:
+        """The plan with nothing to do but its binds."""
+        return msgspec.structs.replace(self, launch=(), proposals=(), optimize=(), carry=Carrying(), memory=memory)
+
     @property
     def launches(self) -> tuple[Launch, ...]:
         """Every machine that is bought: for work that waits, and to replace others."""

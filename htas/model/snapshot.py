@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.defects import Defect
 from htas.model.disruptions import Drain
 from htas.model.launches import Launches
 from htas.model.machine_times import MachineTimes
@@ -180,6 +181,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     `move_times` is what moves were seen to take, by method; `machine_times` what machines did to come and to go.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     `store_problem` tells why the journal cannot be written or read now: nothing is begun that it must know of first.
+    `defects` are the facts that are missing, on defects of HTAS: then a plan binds pods and does nothing else.
     `models` are nodes that show what CSI drivers make of machines, where `cluster` has not all of them any more: a
     what-if takes nodes away. Empty: those of `cluster` show it.
     """
@@ -197,6 +199,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     headroom: Headroom = Headroom()
     cloud_problem: str = ""
     store_problem: str = ""
+    defects: tuple[Defect, ...] = ()
     learned: Mapping[str, Resources] = {}
     move_times: Mapping[str, MoveTimes] = {}
     failed_moves: tuple[MoveBackoff, ...] = ()

@@ -52,7 +52,7 @@ def plan(
     Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
 
     `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`. Where
-    anything else but placing raises, the plan only binds.
+    anything else but placing raises, or the snapshot lacks facts (`defects`), the plan only binds.
     """
     with _collected_rarely():
         try:
@@ -86,6 +86,8 @@ def _planned(
     snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage], runner: SearchRunner
 ) -> Plan:
     searches = OptionalSearches(runner)
+    if snapshot.defects:
+        return _placed_only(snapshot, policy, now, ())
     try:
         return runner(OptionalSearch.BEYOND_PLACING, lambda: _whole_plan(snapshot, policy, now, stages, searches))
     except Exception as error:  # whatever it is: pods are bound all the same

@@ -92,7 +92,9 @@ def place_only(context: PlanContext, failures: Sequence[SearchFailure]) -> Plan:
     placements = pods_by_row(context.simulated.sim.assignments())
     placed = {pod.key for pods in placements.values() for pod in pods}
     bind, nominate = _by_kind(_given(context, placements, placed, (), DeletionCosts(snapshot, policy)))
-    why = "no node has room for it, and nothing is launched: see the log"
+    missing = dict.fromkeys(defect.step.value for defect in snapshot.defects)
+    where = f" while these fail: {', '.join(missing)}" if missing else ""
+    why = f"no node has room for it, and nothing is launched{where}: see the log"
     preemptions = Preemptions([UnplacedPod(pod.key, Unplaced.PLANNING_FAILED, why) for pod in waiting])
     return Plan(
         taken_at=snapshot.taken_at,

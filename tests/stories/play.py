@@ -22,9 +22,9 @@ GIB = 2**30
 
 
 def no_search_failed(result: CycleResult) -> None:
-    """The daemon does without a search that raises, and without repairs: a story would not notice."""
+    """The daemon does without a search that raises, and without a step: a story would not notice."""
     assert result.plan.failures == ()
-    assert "a defect of htas" not in result.snapshot.store_problem
+    assert result.defects == ()
 
 
 class Story:

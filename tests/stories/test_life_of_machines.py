@@ -216,6 +216,17 @@ def test_a_machine_that_vanishes_is_cleaned_up_and_its_work_done_again() -> None
     )
 
 
+def test_a_machine_that_vanished_is_reported_once_while_its_node_cannot_be_deleted() -> None:
+    story = Story(None, job("long", runs_s=1200)).play(300)
+    for _ in range(5):
+        story.world.cluster.faults.arrange("delete_node", TransientError("the API server is away"))
+    story.world.cloud.vanish(story.world.cloud.instances()[0].id)
+    story.play(5000).assert_over(1)
+    assert story.verbs["delete-node", "failed"] == 5
+    told = [line for line in story.messages if "the machine vanished from the cloud" in line]
+    assert sum(line.startswith("release") for line in told) == 1
+
+
 def cleaning(**rules: object) -> NodeGroup:
     defaults = {"underutilized_for_s": 60.0, "queue_empty_for_s": 60.0}
     return batch_group(cleaning=CleaningRules(**{**defaults, **rules}))  # type: ignore[arg-type]

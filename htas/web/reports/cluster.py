@@ -343,5 +343,6 @@ def _problems(picture: Picture) -> list[str]:
     snapshot = picture.snapshot
     found = [f"the cloud does not answer: {snapshot.cloud_problem}"] if snapshot.cloud_problem else []
     found += [f"the store cannot be written: {snapshot.store_problem}"] if snapshot.store_problem else []
+    found += [each.message for each in snapshot.defects]
     found += [f"{each.flavour or 'every flavour'} is not launched: {each.reason}" for each in snapshot.backoffs[:5]]
     return found + [f"{each.where}: {each.what}" for each in snapshot.cluster.problems[:10]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from htas.cli.reports import configuration_view, idle_caps
 from htas.config.loader import load_configuration
 from htas.model.billing import Alignment, Billing, Cap
 from htas.model.flavours import Catalogue, ZonePrice
@@ -49,8 +52,8 @@ def test_hours_of_the_clock_and_months_of_a_time_zone(tmp_path: Path) -> None:
 
 
 BY_MONTH = (
-    'HTAS reckons by the hour; write pricePerHour, and monthlyCap: "20.00" if a month costs no more than that; by 672'
-    " hours a month, '20.00' is pricePerHour: \"0.029761905\""
+    'HTAS reckons by the hour; write pricePerHour, and monthlyCap: "20.00" if a month costs no more than that;'
+    ' pricePerHour is "0.029761905" if the provider counts 28 days a month, "0.027397261" if it counts 730 hours'
 )
 SECONDS, MINUTES = (
     f"; that a started {unit} is charged in full is billing.granularity" for unit in ("second", "minute")
@@ -73,8 +76,24 @@ OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernete
                      ["prices[0].perHour: '0,07' has a comma; write it with a point: \"0.07\""], id="and in one by zone"),
         pytest.param('pricePerHour: 1, pricePerMonth: "20.00"', [f"pricePerMonth: {BY_MONTH}"], id="a month's beside an hour's"),
         pytest.param('pricePerMonth: "20.00"',
-                     ['pricePerHour: missing; write it such as "0.1371", or prices by zone', f"pricePerMonth: {BY_MONTH}"],
-                     id="a rate by the month alone"),
+                     [f"pricePerMonth: {BY_MONTH}"], id="a rate by the month alone: one mistake"),
+        pytest.param('pricePerSecond: "0.0001"', [f"pricePerSecond: {a_price('second', '0.0001', '0.36')}{SECONDS}"],
+                     id="a second's alone"),
+        pytest.param('pricePerHour: "0,1", pricePerSecond: "0.0001"',
+                     ["pricePerHour: '0,1' has a comma; write it with a point: \"0.1\"",
+                      f"pricePerSecond: {a_price('second', '0.0001', '0.36')}{SECONDS}"], id="and two mistakes"),
+        pytest.param('prices: [{zone: a, pricePerMinute: 1}]',
+                     [f"prices[0].pricePerMinute: {a_price('minute', '1', '60.00', 'perHour')}{MINUTES}"],
+                     id="alone, in one by zone"),
+        pytest.param("pricePerHour: 1, monthlyCap: 0.5",
+                     ["monthlyCap: 0.50 is less than one hour costs, 1.00; write the most that a calendar month costs, or"
+                      " remove it"], id="a cap below an hour"),
+        pytest.param("monthlyCap: 2, prices: [{zone: a, perHour: 1}, {zone: b, perHour: 3}]",
+                     ["monthlyCap: 2.00 is less than one hour costs, 3.00; write the most that a calendar month costs, or"
+                      " remove it"], id="a cap below an hour of one zone"),
+        pytest.param("prices: [{zone: a, perHour: 1, monthlyCap: 0.5}]",
+                     ["prices[0].monthlyCap: 0.50 is less than one hour costs, 1.00; write the most that a calendar month"
+                      " costs, or remove it"], id="a zone's cap below an hour"),
         pytest.param('pricePerHour: 1, pricePerSecond: "0.0001"', [f"pricePerSecond: {a_price('second', '0.0001', '0.36')}{SECONDS}"],
                      id="a second's"),
         pytest.param("pricePerHour: 1, price_per_second: 0.0000263889",
@@ -84,8 +103,8 @@ OF_NOVA = "is Nova's word; write the resource that its nodes report to Kubernete
         pytest.param('pricePerHour: 1, feePerMinute: "0.001"',
                      [f"feePerMinute: {a_price('minute', '0.001', '0.06', 'feePerHour')}{MINUTES}"], id="a fee's"),
         pytest.param('pricePerHour: 1, feePerMonth: "6.72"',
-                     ["feePerMonth: HTAS reckons by the hour; write feePerHour; by 672 hours a month, '6.72' is"
-                      ' feePerHour: "0.01"'], id="a month's fee, which has no cap"),
+                     ["feePerMonth: HTAS reckons by the hour; write feePerHour; feePerHour is \"0.01\" if the provider counts 28"
+                      ' days a month, "0.00920548" if it counts 730 hours'], id="a month's fee, which has no cap"),
         pytest.param("pricePerHour: 1, dailyRate: 1", [f"dailyRate: {a_price('day', '1', '0.041666667')}"],
                      id="a day's, rounded up"),
         pytest.param("pricePerHour: 1, pricePerYear: 876", [f"pricePerYear: {a_price('year', '876', '0.10')}"], id="a year's"),
@@ -155,3 +174,33 @@ def test_a_flavour_twice_with_zones_is_told_how_prices_by_zone_are_written(tmp_p
     one, other = (f"{{name: a, cpu: 1, memory: 1Gi, pricePerHour: {price}, zones: [z{price}]}}" for price in (1, 2))
     (line,) = told(tmp_path, without("flavours", f"flavours: [{one}, {other}]"))
     assert line.endswith('write one flavour with its prices by zone, such as prices: [{zone: az-1, perHour: "0.20"}]')
+
+
+@pytest.mark.parametrize(
+    ("flavour", "line", "warnings"),
+    [
+        ("pricePerHour: 0.01, monthlyCap: 5", "0.01, a month 5.00 at most", []),
+        ("pricePerHour: 0.01, monthlyCap: 8", "0.01, a month 8.00 at most",
+         ["flavour a: monthlyCap: 8.00 is more than a month of 744 hours costs, 7.44; write the rate of a month, or"
+          " remove it"]),
+        ("monthlyCap: 8, prices: [{zone: x, perHour: 0.01}, {zone: y, perHour: 0.02, monthlyCap: 9}]",
+         "0.01 to 0.02 by zone, a month 8.00 to 9.00 at most",
+         ["flavour a: monthlyCap: 8.00 is more than a month of 744 hours costs, 7.44; write the rate of a month, or"
+          " remove it"]),
+        ("monthlyCap: 8, prices: [{zone: x, perHour: 0.01}, {zone: y, perHour: 0.02}]",
+         "0.01 to 0.02 by zone, a month 8.00 at most", []),
+        ("prices: [{zone: x, perHour: 0.01}, {zone: y, perHour: 0.02, monthlyCap: 9}]",
+         "0.01 to 0.02 by zone, a month 9.00 at most in y", []),
+    ],
+    ids=["in reach", "out of reach", "by zone", "in reach of one zone", "in one zone"],
+)  # fmt: skip
+def test_check_shows_each_cap_and_warns_of_one_that_never_acts(
+    tmp_path: Path, flavour: str, line: str, warnings: list[str]
+) -> None:
+    flavours = f"flavours: {{flavours: [{{name: a, cpu: 1, memory: 1Gi, {flavour}}}]}}"
+    (tmp_path / "htas.yaml").write_text(without("flavours", flavours))
+    loaded = load_configuration(tmp_path / "htas.yaml")
+    assert idle_caps(loaded) == warnings
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(configuration_view(loaded))
+    assert f"a ({line})" in console.export_text()

@@ -61,6 +61,9 @@ def test_where_no_flavour_holds_every_pod_it_is_said(against: str, why: str) -> 
         pytest.param(1.18, "The same work on small alone: 1.00 USD. HTAS spends 0.18 USD (18 %) more.", id="HTAS does not save"),
         pytest.param(0.80, "The same work on small alone: 1.00 USD. HTAS spends 0.20 USD (20 %) less.", id="HTAS saves"),
         pytest.param(1.00, "The same work on small alone: 1.00 USD. HTAS spends the same.", id="neither"),
+        pytest.param(0.7951, "The same work on small alone: 1.00 USD. HTAS spends 0.20 USD (20 %) less.",
+                     id="by what is printed as spent, 0.80"),
+        pytest.param(1.004, "The same work on small alone: 1.00 USD. HTAS spends the same.", id="nor in what is printed"),
     ],
 )  # fmt: skip
 def test_whether_htas_saves_is_said_as_it_is(spent: float, want: str) -> None:
