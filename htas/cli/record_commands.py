@@ -12,6 +12,7 @@ from htas.cli.daemon_client import Authority, DaemonClient, ServerUrl, TokenFile
 from htas.cli.forms import Export
 from htas.cli.options import Config, configured
 from htas.documents.forms import CostBy, Sorted
+from htas.model.outcomes import Action
 
 
 def top(
@@ -97,7 +98,7 @@ def history(
     config: Config = None,
     verb: Annotated[
         str | None,
-        typer.Option("--verb", help="Only this: launch, drain, delete, bind, evict, moved, suggest, suggested …"),
+        typer.Option("--verb", help=f"Only this: {', '.join(Action)}."),
     ] = None,
     binds: Annotated[bool, typer.Option("--binds", help="In the table, too: they are most of all.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,

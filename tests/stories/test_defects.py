@@ -81,7 +81,7 @@ ACTS = (
     (Step.EVENTS, EventRecorder, "announce"),
     (Step.HISTORY, cycle, "profile_rows"),
 )
-BEGUN = frozenset({Action.LAUNCH, Action.DRAIN, Action.RELEASE})
+BEGUN = frozenset({Action.LAUNCH, Action.DRAIN, Action.DELETE})
 FAILS_AT_S, MENDED_AT_S, END_S = 100.0, 700.0, 1400.0
 
 
