@@ -11,7 +11,7 @@ from rich.text import Text
 
 from htas.cli.tables import listed
 from htas.documents.least import Least
-from htas.documents.words import counted, hourly, of_lacking_requests
+from htas.documents.words import counted, hourly, launched, of_lacking_requests
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
@@ -26,6 +26,7 @@ def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0, least: 
         table
         for table in (
             _launches(plan),
+            _replacements(plan),
             _binds(plan),
             _reservations(plan),
             _preemptions(plan),
@@ -44,14 +45,19 @@ def _headline(plan: Plan, unpriced: int, least: Least | None) -> Text:
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
+    replacing = [each for each in plan.proposals if each.launches]
+    if replacing:
+        gone = sum(each.value + sum(item.nanos_per_hour for item in each.launches) for each in replacing)
+        text.append(f", {hourly(cost.after_nanos - gone)} once replaced")
     said = _without(unpriced) if unpriced else _least(plan, least)
     text.append(f"  ({said})\n" if said else "\n")
     instead = plan.instead_of_buying
     moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
+    replaced = f"{counted(len(_replaced(plan)), 'node')} to replace, " if replacing else ""
     text.append(
         f"{len(plan.bind)} to bind, {counted(len(plan.nominate), 'reservation')}, "
         f"{counted(len(plan.launches), 'machine')} to launch, {counted(len(plan.preempt), 'pod')} to preempt, "
-        f"{moves} to move, {counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
+        f"{moves} to move, {replaced}{counted(len(plan.remove), 'node')} to delete, {_pending(plan)}"
     )
     for failure in plan.failures:
         text.append(f"\n{failure.message}; please report it, -o json has the place", style="red")
@@ -81,30 +87,45 @@ def _without(unpriced: int) -> str:
 
 
 def _least(plan: Plan, least: Least | None) -> str:
-    """How much less any plan could come to, and what is between; empty where a bound would say nothing."""
+    """The lower bound, where it is below the plan; empty where it would say nothing."""
     cost = plan.cost
     if cost.beside_nanos and cost.after_nanos == cost.beside_nanos:
         return "all of it for nodes that HTAS did not launch" + ("" if plan.unplaced else "; nothing else is needed")
-    if least is None or not least.is_reachable_from(cost.after_nanos):
+    if least is None or least.nanos >= cost.after_nanos or not least.is_reachable_from(cost.after_nanos):
         return ""
-    if least.nanos == cost.after_nanos:
-        return "no machines run these pods for less"
-    stays = f", {hourly(least.stays_nanos)} of it for nodes that stay" if least.stays_nanos else ""
-    return (
-        f"lower bound {hourly(least.nanos)}{stays}; the {hourly(cost.after_nanos - least.nanos)} between are whole"
-        " machines, and pods that stay on their nodes"
-    )
+    return f"the pods that then run cost at least {hourly(least.nanos)}, which may be out of reach"
 
 
 def _launches(plan: Plan) -> Table | None:
     alike: dict[tuple[str, str, str, int], list[int]] = defaultdict(list)
-    for item in plan.launches:
+    for item in plan.launch:
         alike[item.group, item.flavour, item.zone or "-", item.nanos_per_hour].append(len(item.pods))
     rows = [
         (str(len(pods)), flavour, group, zone, hourly(nanos), str(sum(pods)))
         for (group, flavour, zone, nanos), pods in sorted(alike.items())
     ]
     return listed("Launch", ("machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
+
+
+def _replaced(plan: Plan) -> set[str]:
+    """Nodes for which others are launched first."""
+    return {release.node for each in plan.proposals if each.launches for release in each.releases}
+
+
+def _replacements(plan: Plan) -> Table | None:
+    """Nodes that go once what replaces them is Ready, with what that saves."""
+    rows = [
+        (
+            ", ".join(release.node for release in each.releases),
+            launched(each.launches),
+            hourly(sum(item.nanos_per_hour for item in each.launches)),
+            hourly(each.value) if each.value > 0 else "·",
+            each.reason.value,
+        )
+        for each in plan.proposals
+        if each.launches
+    ]
+    return listed("Replace, then delete", ("nodes", "by", "price/h", "saves/h", "reason"), rows)
 
 
 def _binds(plan: Plan) -> Table | None:
@@ -133,10 +154,10 @@ def _suggestions(plan: Plan) -> Table | None:
 def _removals(plan: Plan) -> Table | None:
     moves = Counter(item.source for item in plan.migrate)
     rows = [
-        (item.node, item.reason.value, item.message, str(moves[item.node]), hourly(item.savings_nanos_per_hour))
+        (item.node, str(moves[item.node]), hourly(item.savings_nanos_per_hour), item.reason.value, item.message)
         for item in plan.remove
     ]
-    return listed("Delete", ("node", "reason", "why", "pods move", "saves/h"), rows)
+    return listed("Delete", ("node", "pods move", "saves/h", "reason", "why"), rows)
 
 
 def _unplaced(plan: Plan) -> Table | None:
@@ -149,7 +170,8 @@ def _unplaced(plan: Plan) -> Table | None:
 def _kept(plan: Plan) -> Table | None:
     """Nodes that stay for one and the same reason are told together."""
     nodes: dict[tuple[str, str], list[str]] = {}
-    for item in plan.kept:
+    replaced = _replaced(plan)
+    for item in (item for item in plan.kept if item.node not in replaced):
         nodes.setdefault((item.reason.value, item.message), []).append(item.node)
     rows = [
         (str(len(names)), names[0] if len(names) == 1 else f"{names[0]} …", *key)

@@ -8,6 +8,7 @@ Prices are decimals as text: those of an hour exact, those of a month to a hundr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import floor
 from typing import Any
 
 import msgspec
@@ -47,6 +48,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "lowerBoundPerHour": price_text(answer.bound_nanos),
         "pods": answer.pods,
         "podsWaiting": answer.waiting,
+        "podsWaitingThatCount": answer.seated,
         "podsWithoutRequests": lacking_document(answer.lacking),
         "servicesTakenToBeMovable": answer.opted_in,
         "servicesToAnnotate": list(answer.told.annotated),
@@ -129,9 +131,9 @@ def _recognised(each: Recognised) -> dict[str, Any]:
 
 def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     """What has to be so for the best saving that was found to come true; nothing that it does not need."""
-    found, told = answer.told, []
-    if found.is_bought_anew and not answer.consolidates:
-        told.append("consolidation is switched on (cleaning.consolidation.enabled: true)")
+    found, told = answer.told, list[str]()
+    if found.is_bought_anew:
+        told += _consolidation(answer)
     if answer.few and found.is_bought_anew:
         told.append(f"only the flavours {', '.join(answer.few)} are offered: with all of them it finds less")
     if found.annotated:
@@ -149,6 +151,23 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     told += _pools(found)
     told += _given_back(found)
     return told
+
+
+def _consolidation(answer: WhatIfAnswer) -> Iterator[str]:
+    """What the daemon needs to get from the packed nodes to the new mix."""
+    rules, found = answer.consolidation, answer.told
+    if not found.is_buying:
+        yield "pods are moved by hand where draining nodes does not do it: HTAS consolidates only by launching machines"
+        return
+    if not rules.enabled:
+        yield "consolidation is switched on (cleaning.consolidation.enabled: true)"
+    refusing = (("ratio", rules.ratio, found.ratio), ("minSaving", rules.min_saving, found.min_saving))
+    for name, now, least in refusing:
+        if least is not None:
+            yield (
+                f"cleaning.consolidation.{name} is at most {floor(1000 * least) / 1000:g} (now {now:g}): else HTAS"
+                " replaces fewer nodes and saves less"
+            )
 
 
 def _lent(found: Told) -> Iterator[str]:
@@ -208,12 +227,14 @@ def _worth(worth: FlavourWorth) -> dict[str, Any]:
     return {
         "flavour": worth.name,
         "pricePerHour": price_text(worth.nanos_per_hour),
+        "dearestPricePerHour": price_text(worth.dearest_nanos),
         "inMix": worth.in_mix,
         "mixWithoutItPerHour": price_text(worth.without_nanos),
         "worthPerHour": price_text(worth.worth_nanos),
         "worthPerMonth": price_text(a_month(worth.worth_nanos)),
         "worthKnownToPerHour": price_text(worth.error_nanos),
         "dominatedBy": worth.dominated_by,
+        "isNeeded": worth.is_needed,
     }
 
 

@@ -36,7 +36,8 @@ def notes(simulated: Simulated) -> RenderableType:
     if simulated.capped:
         lines.append(
             f"A monthlyCap counts: an hour of {some(simulated.capped, ROWS)} costs what a whole month costs, ÷"
-            f" {HOURS_A_MONTH}."
+            f" {HOURS_A_MONTH}. HTAS compares hourly prices, without caps: what it replaces may cost more by the"
+            " month."
         )
     lines.append(
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for these pods, with the"
@@ -73,12 +74,20 @@ def _left_out(simulated: Simulated) -> Iterable[str]:
             " Name their types in the price file, or set their flavour: --type 'PATTERN=FLAVOUR'."
             f" {'; '.join(simulated.sizes)}."
         )
+    if answer.seated:
+        yield f"{counted(answer.seated, 'pending pod')} that today's nodes have room for: counted as if running there."
     if answer.waiting:
-        yield f"{counted(answer.waiting, 'pod')} without a node: left out; nothing is launched for pending pods."
-    if answer.anew.nanos_per_hour >= answer.packed.nanos_per_hour:
+        yield (
+            f"{counted(answer.waiting, 'pending pod')} that no node of today has room for: left out, with the machines"
+            " that HTAS would launch."
+        )
+    if answer.consolidated is answer.packed:
+        compared = (
+            "" if answer.anew.nanos_per_hour >= answer.packed.nanos_per_hour else ", compared without monthly caps"
+        )
         yield (
             f"On new machines the pods would cost {hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
-            " no dearer, so they are kept."
+            f" no dearer{compared}, so they are kept."
         )
 
 

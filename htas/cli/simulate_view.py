@@ -80,11 +80,11 @@ def _answered(answer: WhatIfAnswer, *, is_doubted: bool, is_whole: bool) -> Iter
     if is_doubted:
         yield Text("If the dump were complete:", style="bold")
     lift, saved = answer.best_lift, answer.saved_nanos
-    if not saved and lift is None:
+    if saved <= 0 and lift is None:
         yield Text(NOTHING_TO_SAVE if is_whole else NOTHING_FOUND)
         return
     text = Text(WOULD_SAVE)
-    if not saved and lift is not None:
+    if saved <= 0 and lift is not None:
         saved = answer.now.nanos_per_hour - lift.after_nanos
         text = Text(f"{NOTHING_AS_IT_IS}. With {_named(lift)} lifted (see below) it would save ")
     amount, rest = saving(saved, answer.now.nanos_per_hour, answer.currency)
@@ -110,7 +110,7 @@ def _pinned(answer: WhatIfAnswer) -> Iterable[Text]:
 
 def _lifted(answer: WhatIfAnswer, lift: RuleCost | RuleSet) -> Iterable[Text]:
     """What the best lift saves beyond the rules as they are, and how far the first small set goes."""
-    if answer.saved_nanos:
+    if answer.saved_nanos > 0:
         more = answer.consolidated.nanos_per_hour - lift.after_nanos
         annotated = answer.annotated_when_lifted
         pods = f" and {counted(annotated, 'pod')} annotated in all" if annotated > len(answer.told.annotated) else ""
@@ -170,16 +170,24 @@ def _machines(answer: WhatIfAnswer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
     figures = ("price/h", "now", "packed", "consolidated", "no rules, new machines")
     view = table("flavour", *figures, "to do", title="\nMachines", right=figures, unfolded=(*figures, "flavour"))
-    prices = {worth.name: worth.nanos_per_hour for worth in answer.worths}
-    for flavour in sorted({name for mix in stages for name in mix.flavours}, key=lambda name: (prices[name], name)):
+    worths = {worth.name: worth for worth in answer.worths}
+    for flavour in sorted(
+        {name for mix in stages for name in mix.flavours}, key=lambda name: (worths[name].nanos_per_hour, name)
+    ):
         counts = [mix.flavours.get(flavour, 0) for mix in stages]
         view.add_row(
             flavour,
-            hourly(prices[flavour]),
+            _price(worths[flavour]),
             *(str(n) if n else "·" for n in counts),
             _change(counts[0], counts[2]),
         )
     return view
+
+
+def _price(worth: FlavourWorth) -> str:
+    """Of a flavour whose zones have different prices, the lowest and the highest."""
+    lowest, highest = hourly(worth.nanos_per_hour), hourly(worth.dearest_nanos)
+    return lowest if lowest == highest else f"{lowest}-{highest}"
 
 
 def _change(before: int, after: int) -> str:
@@ -282,18 +290,23 @@ def _worths(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     view = table("flavour", *figures, title=title, right=figures, unfolded=(*figures, "flavour"))
     for worth in used:
         figures_of = str(worth.in_mix), hourly(worth.without_nanos), *_worth(worth, answer)
-        view.add_row(worth.name, hourly(worth.nanos_per_hour), *figures_of, style="" if worth.worth_nanos else "dim")
+        is_dim = not (worth.worth_nanos or worth.is_needed)
+        view.add_row(worth.name, _price(worth), *figures_of, style="dim" if is_dim else "")
     yield view
     error = used[0].error_nanos
     if any(_is_lost(worth, answer) for worth in used):
         said = f"<{hourly(error)}: with all flavours, the search finds so much less than the best"
         yield Text(f"{said}, so a smaller difference has no meaning", style="dim")
+    if any(worth.is_needed for worth in used):
+        yield Text("needed: some pods fit no other flavour; without it, their nodes of today stay", style="dim")
     others = [_superfluous(worth) for worth in answer.worths if not worth.in_mix]
     if others:
         yield Text(f"Not in the mix: {some(others, ROWS)}", style="dim")
 
 
 def _worth(worth: FlavourWorth, answer: WhatIfAnswer) -> tuple[str, str]:
+    if worth.is_needed:
+        return "needed", cents(a_month(worth.worth_nanos)) if worth.worth_nanos > 0 else "·"
     if worth.worth_nanos:
         return hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
     return (f"<{hourly(worth.error_nanos)}" if _is_lost(worth, answer) else "·"), "·"

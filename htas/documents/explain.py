@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from htas.documents.explain_edge import explain_tier, tier_line
 from htas.documents.refusals import refusals, taints_on, told_by_reason
-from htas.documents.words import age, close_to, counted, did_you_mean, hourly
+from htas.documents.words import age, close_to, counted, did_you_mean, hourly, launched, share, some
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
-from htas.model.reasons import Unplaced
+from htas.model.reasons import ProposalReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.feasibility.taints import UNTOLERATED
 from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.simulated import open_simulation
+from htas.planning.cluster.taking_over import is_open
 from htas.planning.disrupt.cleaning.candidates import kept_by
 from htas.planning.disrupt.cleaning.obstacles import group_for, of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -42,7 +43,7 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     pod = pods[0]
     return [
         _what(pod, policy),
-        *_where(pod, snapshot, plan),
+        *_where(pod, snapshot, plan, policy),
         *_refused_room(pod, snapshot, plan, policy),
         *_flavours(pod, snapshot, plan, policy),
         *explain_tier(pod, snapshot, plan, policy),
@@ -83,7 +84,7 @@ def _source(length: RunLength | None) -> str:
     return f"learned from {length.runs} runs of its {length.basis}; {agreed}"
 
 
-def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
+def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
     if pod.node is not None:
         moving = [item for item in plan.migrate if item.pod == pod.key]
         node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
@@ -95,6 +96,11 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         yield from (f"is to move to {item.target} by {item.method}, because its node is drained" for item in moving)
         yield from _makes_room(pod, snapshot, plan)
         return
+    if not pod.is_placed_by(policy.scheduler_name):
+        yield (
+            f"pending: its scheduler {pod.scheduler} has not reported it Unschedulable (condition PodScheduled), so"
+            " HTAS does not launch for it"
+        )
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
     yield from (f"has a reservation on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
     for launch in plan.launches:
@@ -207,12 +213,39 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     lines += tier_line(node, snapshot, policy)
     if group is not None:
         lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")
-    lines += _why_it_stays(node, pods, snapshot, plan, policy)
+    replaced = list(_replaced(node, snapshot, plan, policy))
+    lines += replaced or _why_it_stays(node, pods, snapshot, plan, policy)
+    lines += _being_replaced(node, snapshot, policy)
     for item in plan.remove:
         if item.node == name:
             lines.append(f"to delete: {item.reason.value}: {item.message}")
             lines.append(f"saves {price_text(item.savings_nanos_per_hour)} {plan.cost.currency} an hour")
     return lines
+
+
+def _replaced(node: Node, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
+    """What is launched instead of a node, and what that saves against the least that consolidation asks for."""
+    nodes, group = {each.name: each for each in snapshot.cluster.nodes}, policy.group(node.group)
+    for each in plan.proposals:
+        names = [release.node for release in each.releases]
+        if not each.launches or node.name not in names:
+            continue
+        others = f", with {some([name for name in names if name != node.name])}" if len(names) > 1 else ""
+        yield f"to be replaced{others}: {each.reason.value}: by {launched(each.launches)}; drained once Ready"
+        price = sum(policy.price_of(nodes[name]) or 0 for name in names)
+        least = ""
+        if each.reason is ProposalReason.CONSOLIDATED and group is not None and group.cleaning.consolidation.enabled:
+            least = f"; cleaning.consolidation.minSaving asks for {group.cleaning.consolidation.min_saving:.0%}"
+        if each.value > 0:
+            saves, currency = price_text(each.value), plan.cost.currency
+            yield f"saves {saves} of {price_text(price)} {currency} an hour ({share(each.value, price)}){least}"
+
+
+def _being_replaced(node: Node, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[str]:
+    """Machines that were launched instead of a node."""
+    for claim in snapshot.claims:
+        if node.name in claim.replaces and is_open(claim, policy, snapshot.taken_at):
+            yield f"replaced by {claim.node or claim.id} ({claim.flavour}, {claim.state.value})"
 
 
 def _why_it_stays(

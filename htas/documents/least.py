@@ -14,10 +14,9 @@ from htas.planning.what_if.lifting import holding, pinned
 
 
 class Least(msgspec.Struct, frozen=True):
-    """Billionths an hour. `stays_nanos` is the part of it for nodes that rules or their place keep."""
+    """Billionths an hour."""
 
     nanos: int
-    stays_nanos: int = 0
 
     def is_reachable_from(self, nanos: int) -> bool:
         """Whether the bound says something of a price: a bound below half of it leaves out too much that matters, such
@@ -29,6 +28,4 @@ def least_after(view: ClusterView, made: Plan, policy: Policy) -> Least:
     """The lower bound of the cluster with what the plan places and launches, by the rules as they are."""
     present = adopt(carried_out(view, made, policy), policy, made.taken_at, as_annotated=True)
     stay = pinned(present, holding(present))
-    prices = {node.name: present.price(node) for node in present.snapshot.cluster.nodes}
-    after = made.cost.after_nanos
-    return Least(min(bound_nanos(present, stay), after), min(sum(prices[name] for name in stay), after))
+    return Least(min(bound_nanos(present, stay), made.cost.after_nanos))

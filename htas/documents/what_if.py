@@ -25,7 +25,7 @@ from htas.documents.words import (
     saving,
 )
 from htas.model.contradictions import out_of_reach, told
-from htas.model.flavours import Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import DEAREST, PriceError, parse_price, price_text
 from htas.model.plan import Plan
 from htas.model.policy import NodeGroup, Policy
@@ -287,12 +287,21 @@ def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: flo
     found = _relaxed(present, held, change.lift, _shelves(policy, change))
     best = found.best
     own = Counter(node.flavour for node in view.nodes if today.has_own_price(node))
-    less = 0
-    for name in change.prices:
-        before, after = (by_the_month(each.catalogue).named(name) for each in (today, policy))
-        if before is not None and after is not None:
-            less += (best.flavours.get(name, 0) - own[name]) * (before.nanos_per_hour - after.nanos_per_hour)
-    return msgspec.structs.replace(best, nanos_per_hour=best.nanos_per_hour - less)
+
+    def less(before: Catalogue, after: Catalogue) -> int:
+        falls = ((name, before.named(name), after.named(name)) for name in change.prices)
+        return sum(
+            (best.flavours.get(name, 0) - own[name]) * (was.nanos_per_hour - now.nanos_per_hour)
+            for name, was, now in falls
+            if was is not None and now is not None
+        )
+
+    catalogues = today.catalogue, policy.catalogue
+    return msgspec.structs.replace(
+        best,
+        nanos_per_hour=best.nanos_per_hour - less(*map(by_the_month, catalogues)),
+        hourly_nanos=best.hourly_nanos - less(*catalogues),
+    )
 
 
 def _relaxed(present: AdoptedCluster, held: Sequence[Held], lift: Sequence[str], shelves: Shelves) -> LiftedOutcome:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from difflib import get_close_matches
 
@@ -10,6 +11,7 @@ from htas.model.billing import HOURS_A_MONTH
 from htas.model.constraints import Taint
 from htas.model.money import NANOS
 from htas.model.plan_document import instant_text
+from htas.model.proposals import Launch
 from htas.model.resources import MEMORY, LackingRequests, amount_text
 from htas.planning.cluster.local_storage import UnstatedStorage
 
@@ -64,6 +66,15 @@ def close_to(name: str, names: Sequence[str]) -> list[str]:
     """Names much like another one, the most like it first: with its letters mixed up, or without a hash at its end."""
     begin_so = sorted(each for each in set(names) if each.startswith(f"{name}-"))
     return list(dict.fromkeys([*begin_so, *get_close_matches(name, sorted(set(names)), n=3, cutoff=0.6)]))[:3]
+
+
+def launched(machines: Iterable[Launch]) -> str:
+    """`2 m1.small (group any, zone az-1)`."""
+    counts = Counter((item.flavour, item.group, item.zone) for item in machines)
+    return ", ".join(
+        f"{count} {flavour} (group {group}{f', zone {zone}' if zone else ''})"
+        for (flavour, group, zone), count in sorted(counts.items(), key=str)
+    )
 
 
 def taint_text(taint: Taint) -> str:

@@ -7,7 +7,8 @@ machine is launched for pods that do not expect it. But such a node may be meant
 is, while a machine without its devices, or with a declared start-up taint, fails.
 
 Pods also count on a node that HTAS did not launch, or that was started again, while it lacks a device or bears a
-declared start-up taint (`still_starting`). Other taints of such a node, and its cordon, are its owner's affair.
+declared start-up taint (`still_starting`). Without an instance type the flavours of its size tell its devices. Other
+taints of such a node, and its cordon, are its owner's affair.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import CPU, EPHEMERAL, MEMORY, PODS, Resources
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.offered import AS_GOOD_AS_NONE
+from htas.planning.cluster.offered import AS_GOOD_AS_NONE, PLACEHOLDERS, is_as_large
 
 OF_CONDITIONS = frozenset(
     {
@@ -113,13 +114,12 @@ def still_starting(node: Node, policy: Policy, learned: Mapping[str, Resources],
     since = node.ready_since
     if since is None or now - since >= policy.timeouts.initialization_s or not node.takes_pods:
         return None
-    group, flavour = policy.group(node.group), policy.catalogue.named(node.flavour or "")
+    group = policy.group(node.group)
     groups = policy.groups if group is None else (group,)
     at_start = {(taint.key, taint.effect) for each in groups for taint in each.startup_taints}
     passing = [taint for taint in node.taints if (taint.key, taint.effect) in at_start]
-    devices = learned.get(flavour.name, flavour.allocatable).extended if flavour is not None else ()
     shown = dict(node.allocatable.extended)
-    late = {name: amount for name, amount in devices if shown.get(name, 0) < amount}
+    late = {name: amount for name, amount in _devices(node, policy, learned).items() if shown.get(name, 0) < amount}
     if not passing and not late:
         return None
     promised = msgspec.structs.replace(
@@ -128,6 +128,18 @@ def still_starting(node: Node, policy: Policy, learned: Mapping[str, Resources],
         allocatable=msgspec.structs.replace(node.allocatable, extended=tuple(sorted((shown | late).items()))),
     )
     return Starting(node, promised, (*(f"taint {taint.key}" for taint in passing), *late))
+
+
+def _devices(node: Node, policy: Policy, learned: Mapping[str, Resources]) -> Mapping[str, int]:
+    """The devices of a node's flavour. Without an instance type: those that every flavour of its size has."""
+    flavours = policy.catalogue.flavours
+    alike = [each for each in flavours if each.name == node.flavour]
+    if not alike and (node.flavour or "") in PLACEHOLDERS:
+        alike = [each for each in flavours if is_as_large(each, node.allocatable)]
+    if not alike:
+        return {}
+    first, *others = (dict(learned.get(each.name, each.allocatable).extended) for each in alike)
+    return {name: min([amount, *(each.get(name, 0) for each in others)]) for name, amount in first.items()}
 
 
 def as_registered(promised: Node, node: Node | None) -> Node:

@@ -16,6 +16,24 @@ ALIKE = 20
 """Two machines of one flavour differ by less than a twentieth: kernels and firmware keep a few MiB more or less."""
 AS_GOOD_AS_NONE = 20
 """A node with less than a twentieth of its cores or memory is not there yet, or lies: then larger ones are launched."""
+PLACEHOLDERS = frozenset({"", "k3s", "rke2", "kwok"})
+"""What distributions without a cloud write where the flavour would stand."""
+KERNEL_SHARE, KERNEL_BYTES = 0.05, 160 * 2**20
+"""Of a machine's memory, what firmware and kernel keep at most before the kubelet sees it: 16 GiB show as 15.6."""
+KUBELET_SHARE = 0.3
+"""What kubelet and system keep besides at most, where a node tells what it offers to pods and not what it has."""
+
+
+def is_as_large(flavour: Flavour, offered: Resources, machine: Resources | None = None) -> bool:
+    """Whether a node could be a machine of a flavour: all its cores, nearly all its memory. `machine`: what it has."""
+    has, seen = flavour.capacity, machine or offered
+    least_memory = has.memory_bytes * (1 - KERNEL_SHARE) - KERNEL_BYTES
+    if machine is not None:
+        return seen.cpu_m == has.cpu_m and least_memory <= seen.memory_bytes <= has.memory_bytes
+    least = 1 - KUBELET_SHARE
+    return (
+        has.cpu_m * least <= seen.cpu_m <= has.cpu_m and least_memory * least <= seen.memory_bytes <= has.memory_bytes
+    )
 
 
 def is_as_good_as_none(offered: Resources, flavour: Flavour) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from htas.model.billing import Price
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
+from htas.model.flavours import Catalogue
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
@@ -65,7 +66,11 @@ class AdoptedCluster:
     foreign: frozenset[str]
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
-    """By node, billionths an hour; None: not known."""
+    """By node, billionths an hour in the mean of a month; None: not known."""
+    hourly: Mapping[str, int | None]
+    """The same without monthly caps, as the daemon compares them."""
+    monthly: Catalogue
+    """The price list in the mean of a month."""
     zoneless: tuple[str, ...]
     """Flavours that name no zones, where some work goes by them: they are taken to be sold in each of `zones`."""
     zones: tuple[str, ...]
@@ -92,8 +97,12 @@ class AdoptedCluster:
         return self.policy.groups[-1].cleaning
 
     def price(self, node: Node) -> int:
-        """Billionths an hour; 0 for a node without a known price."""
+        """Billionths an hour in the mean of a month; 0 for a node without a known price."""
         return self.prices[node.name] or 0
+
+    def hourly_price(self, node: Node) -> int:
+        """The same without its monthly cap."""
+        return self.hourly[node.name] or 0
 
     def is_priced(self, node: Node) -> bool:
         return self.prices[node.name] is not None
@@ -122,10 +131,11 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
 
     Nodes without a price stay as they are, hold what they hold and take nothing more: moving work to them would only
     look like a saving. So do those of the edge: what is on them follows the services' targets. Services are taken to
-    have opted in to being moved unless `as_annotated`. Machines cost what they do by the month (`by_the_month`).
+    have opted in to being moved unless `as_annotated`. Choices are made at hourly prices, as the daemon makes them.
+    Figures and the bound are those of a month (`by_the_month`).
     """
-    policy = msgspec.structs.replace(policy, catalogue=by_the_month(policy.catalogue))
-    prices = {node.name: policy.price_of(node) for node in view.nodes}
+    monthly = msgspec.structs.replace(policy, catalogue=by_the_month(policy.catalogue))
+    prices = {node.name: monthly.price_of(node) for node in view.nodes}
     no_masters = [node for node in view.nodes if not node.is_control_plane]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
@@ -168,12 +178,14 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         guessed,
         foreign,
         prices,
+        {node.name: policy.price_of(node) for node in view.nodes},
+        monthly.catalogue,
         *_zoneless(policy, pods, zones_of(workers), view.volumes),
         _tainted(policy, workers),
         _lent(policy, workers),
         agents,
         pools,
-        _widest(policy, workers, pods),
+        _widest(monthly, workers, pods),
         lacking_requests(movable, policy.default_requests),
     )
 

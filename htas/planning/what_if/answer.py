@@ -9,7 +9,7 @@ import msgspec
 
 from htas.model.constraints import Taint
 from htas.model.nodes import Node
-from htas.model.policy import Policy
+from htas.model.policy import Consolidation, Policy
 from htas.model.reasons import Blocking
 from htas.model.resources import LackingRequests
 from htas.model.snapshot import ClusterView
@@ -32,6 +32,7 @@ from htas.planning.what_if.lifting import (
     slowed,
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
+from htas.planning.what_if.pending import with_pending
 from htas.planning.what_if.pinning import PINNED, told
 from htas.planning.what_if.presuming import Told, what_it_takes
 from htas.planning.what_if.reusing import reusing
@@ -101,13 +102,16 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
     bound_nanos: int
     pods: int
     waiting: int
+    """Pending pods for which no node of today has room: they are left out."""
+    seated: int
+    """Pending pods that count as work on today's nodes."""
     opted_in: int
     """Pods of services that were taken to be movable."""
     told: Told
     annotated_when_lifted: int
     """Pods of services that are moved, and nobody has opted in, with the best of the rules lifted."""
-    consolidates: bool
-    """Whether the configuration has consolidation switched on, which buying anew takes."""
+    consolidation: Consolidation
+    """The configuration's rules for it, which buying anew takes."""
     unpriced: Mapping[str, int]
     rules: tuple[RuleCost, ...]
     sets: tuple[RuleSet, ...]
@@ -138,11 +142,11 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
 
     @property
     def consolidated(self) -> Arrangement:
-        return self.anew if self.anew.nanos_per_hour < self.packed.nanos_per_hour else self.packed
+        return self.anew if self.anew.hourly_nanos < self.packed.hourly_nanos else self.packed
 
     @property
     def saved_nanos(self) -> int:
-        """What is saved with all rules as they are; never below 0, since the nodes can stay as they are."""
+        """What is saved with all rules as they are; below 0 where only monthly caps make it dearer."""
         return self.now.nanos_per_hour - self.consolidated.nanos_per_hour
 
 
@@ -166,6 +170,7 @@ def what_if(
 
     Reads nothing but its arguments. Raises NothingPricedError.
     """
+    view, seated = with_pending(view, policy, now)
     present = adopt(view, policy, now, as_annotated=as_annotated)
     start = as_it_is(present)
     if not start.nodes:
@@ -209,15 +214,16 @@ def what_if(
         offered=offering.best(),
         offered_stuck=offering.stuck(),
         bound_nanos=bound_nanos(present, pins),
-        pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
+        pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods) - seated,
         waiting=present.waiting,
+        seated=seated,
         opted_in=len(present.opted_in),
         told=what_it_takes(present, as_is),
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
         free_bound_nanos=bound_nanos(freed, pinned(freed, holding(freed))),
         whole=_whole(present, anew, free),
         diskless=_diskless(present),
-        consolidates=present.rules.consolidation.enabled,
+        consolidation=present.rules.consolidation,
         unpriced=present.unpriced,
         rules=rules,
         sets=sets,
@@ -239,7 +245,7 @@ def _anew(present: AdoptedCluster, pins: Collection[str], offering: Offering) ->
     """(the cheapest that is bought of any flavours, the choices of flavours that led to it)."""
     shelves = offering.shelves()
     bought = [offering.bought_anew(present, pins, shelf) for shelf in shelves]
-    alone = offering.alone(present, pins, below=cheapest(*bought).nanos_per_hour)[:1]
+    alone = offering.alone(present, pins, below=cheapest(*bought).hourly_nanos)[:1]
     anew = cheapest(*bought, *(mix for mix, _ in alone))
     if anew is bought[0]:
         shelves = (None,)

@@ -24,11 +24,13 @@ Shelves = tuple[frozenset[str] | None, ...]
 class Arrangement(msgspec.Struct, frozen=True):
     """Machines that hold the work: how many of each priced flavour, their price an hour, and which pods moved.
 
+    `nanos_per_hour` is the mean of a month. `hourly_nanos` is without monthly caps, as the daemon compares prices.
     `kept` are nodes of today that stay, with the reason where there is one. `bought` are machines besides.
     """
 
     flavours: Mapping[str, int]
     nanos_per_hour: int
+    hourly_nanos: int
     moved: frozenset[str] = frozenset()
     kept: Mapping[str, str] = {}
     bought: int = 0
@@ -47,12 +49,15 @@ class Arrangement(msgspec.Struct, frozen=True):
 
 
 def cheapest(first: Arrangement, *others: Arrangement) -> Arrangement:
-    """The cheapest; of equal ones the first. What is found with fewer freedoms holds with more of them, too."""
-    return min((first, *others), key=lambda each: each.nanos_per_hour)
+    """The cheapest as the daemon compares; of equal ones the first.
+
+    What is found with fewer freedoms holds with more of them, too.
+    """
+    return min((first, *others), key=lambda each: each.hourly_nanos)
 
 
 def as_it_is(present: AdoptedCluster) -> Arrangement:
-    return _arranged(present, present.snapshot.cluster.nodes, {}, frozenset(), {})
+    return _arranged(present, present.snapshot.cluster.nodes, frozenset(), {})
 
 
 def packed(present: AdoptedCluster) -> Arrangement:
@@ -69,7 +74,7 @@ def packed(present: AdoptedCluster) -> Arrangement:
         snapshot = _carried_out(snapshot, made)
     kept = {item.node: _why(item) for item in made.kept}
     kept |= {name: stays.message for name, stays in present.fixed.items()}
-    return _arranged(present, snapshot.cluster.nodes, {}, moved, kept)
+    return _arranged(present, snapshot.cluster.nodes, moved, kept)
 
 
 def _why(kept: KeptNode) -> str:
@@ -114,14 +119,12 @@ def bought_anew(
         if not stuck:
             break
         kept |= stuck
-    bought = Counter(item.flavour for item in made.launches)
-    price = sum(item.nanos_per_hour for item in made.launches)
     placed = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
     moved = {pod for pod, node in placed.items() if node != on[pod]}
     moved.update(pod for item in made.launches for pod in item.pods)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
-    mix = _arranged(present, nodes, bought, moved, kept, price)
-    return msgspec.structs.replace(mix, launches=made.launches, seats=placed)
+    mix = _arranged(present, nodes, moved, kept, made.launches)
+    return msgspec.structs.replace(mix, seats=placed)
 
 
 def cheapest_anew(present: AdoptedCluster, pinned: Collection[str], shelves: Shelves) -> Arrangement:
@@ -167,13 +170,19 @@ def _waiting(pod: Pod) -> Pod:
 def _arranged(
     present: AdoptedCluster,
     nodes: Iterable[Node],
-    bought: Mapping[str, int],
     moved: Collection[str],
     kept: Mapping[str, str],
-    bought_nanos: int = 0,
+    launches: tuple[Launch, ...] = (),
 ) -> Arrangement:
     priced = [node for node in nodes if present.is_priced(node)]
-    counts = Counter(node.flavour or "" for node in priced) + Counter(bought)
-    price = sum(present.price(node) for node in priced) + bought_nanos
-    kept = dict(sorted(kept.items()))
-    return Arrangement(dict(sorted(counts.items())), price, frozenset(moved), kept, sum(bought.values()))
+    counts = Counter([*(node.flavour or "" for node in priced), *(item.flavour for item in launches)])
+    sold = {flavour.name: flavour for flavour in present.monthly.flavours}
+    return Arrangement(
+        dict(sorted(counts.items())),
+        sum(map(present.price, priced)) + sum(sold[item.flavour].nanos_in(item.zone) for item in launches),
+        sum(map(present.hourly_price, priced)) + sum(item.nanos_per_hour for item in launches),
+        frozenset(moved),
+        dict(sorted(kept.items())),
+        len(launches),
+        launches,
+    )

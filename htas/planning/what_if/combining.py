@@ -49,7 +49,7 @@ class LiftedOutcome:
 
     @property
     def nanos_per_hour(self) -> int:
-        """In the cheaper of both ways."""
+        """In the way that is cheaper as the daemon compares."""
         return self.best.nanos_per_hour
 
 

@@ -35,7 +35,7 @@ class Estimates:
         place = {name: number for number, name in enumerate(names)}
         self._node_of = np.array([place[pod.node or ""] for pod in pods], dtype=np.int64)
         nodes = {node.name: node for node in snapshot.cluster.nodes}
-        self._prices = np.array([present.price(nodes[name]) for name in names], dtype=np.int64)
+        self._prices = np.array([present.hourly_price(nodes[name]) for name in names], dtype=np.int64)
         self._rooms = free_rooms(nodes.values(), running, nodes.keys(), axis)
         self._known: dict[frozenset[str], int] = {}
 

@@ -197,7 +197,7 @@ def raised_threshold(present: AdoptedCluster, without_any: Arrangement) -> str:
     used = (utilization(node, pods[name], present.rules, present.now) for name, node in names.items())
     share = ceil(100 * max(used, default=1.0) - 1e-9) / 100  # 2.2 cores of 4 are 55.00000000000001 %
     tried = packed(_with_rules(present, utilization_threshold=share))
-    enough = share if tried.nanos_per_hour <= without_any.nanos_per_hour else 1.0
+    enough = share if tried.hourly_nanos <= without_any.hourly_nanos else 1.0
     return f"raise cleaning.utilizationThreshold from {present.rules.utilization_threshold:g} to {enough:g}"
 
 

@@ -1,8 +1,9 @@
 """Prices of a machine that is kept for a month: with its monthly cap, and whatever the billing periods are.
 
-What a cluster costs is asked for months, so every choice is made at these prices: at 0.12 an hour and 50.00 a month a
-flavour is cheaper than another at 0.10 an hour, which costs 73.00. Billing by the hour, of the clock or of the machine,
-charges a whole month alike.
+What a cluster costs is asked for months, so every figure is at these prices. But the daemon compares hourly prices,
+without caps, and so every choice is made at those: it never replaces a flavour at 0.10 an hour by one at 0.12 an hour
+and 50.00 a month, though that costs less. Billing by the hour, of the clock or of the machine, charges a whole month
+alike.
 """
 
 from __future__ import annotations

@@ -30,6 +30,10 @@ class FlavourWorth(msgspec.Struct, frozen=True):
     dominated_by: str | None = None
     error_nanos: int = 0
     """By so much the search is known to err: a smaller difference counts as none."""
+    dearest_nanos: int = 0
+    """Its price in its dearest zone; `nanos_per_hour` is that of its cheapest."""
+    is_needed: bool = False
+    """Some pods fit no other flavour."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -124,10 +128,10 @@ class Offering:
     def shelves(self) -> Shelves:
         """All flavours, and the few with which a cheaper mix was found that holds no less."""
         of_all = self._with(self.names)
-        few = min(self._known, key=lambda key: (self._known[key].nanos_per_hour, -len(key), sorted(key)))
+        few = min(self._known, key=lambda key: (self._known[key].hourly_nanos, -len(key), sorted(key)))
         few |= self._of_today(self._known[few].kept.keys() - of_all.kept.keys())
         mix = self._with(few)
-        is_better = mix.nanos_per_hour < of_all.nanos_per_hour and mix.kept.keys() <= of_all.kept.keys()
+        is_better = mix.hourly_nanos < of_all.hourly_nanos and mix.kept.keys() <= of_all.kept.keys()
         return (None, few) if is_better else (None,)
 
     def alone(
@@ -137,10 +141,10 @@ class Offering:
         `below`."""
         mixes: list[tuple[Arrangement, frozenset[str]]] = []
         for name in self._promising(present, [frozenset((name,)) for name in self.sensible]):
-            if self._estimate(present, name) >= min([below, *(mix.nanos_per_hour for mix, _ in mixes)]):
+            if self._estimate(present, name) >= min([below, *(mix.hourly_nanos for mix, _ in mixes)]):
                 break
             mixes.append((self.bought_anew(present, pinned, name), name))
-        return sorted(mixes, key=lambda item: (item[0].nanos_per_hour, sorted(item[1])))
+        return sorted(mixes, key=lambda item: (item[0].hourly_nanos, sorted(item[1])))
 
     def _promising(self, present: AdoptedCluster, sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
         """Sets of flavours, that of the lowest estimate first."""
@@ -155,7 +159,7 @@ class Offering:
         comes nearer to its estimate than the nearest so far."""
         estimates = self._estimates(self._present)
         least = estimates.least(names)
-        known = [(mix.nanos_per_hour, estimates.least(key)) for key, mix in self._known.items()]
+        known = [(mix.hourly_nanos, estimates.least(key)) for key, mix in self._known.items()]
         nearest = min((found / estimate for found, estimate in known if estimate), default=1.0)
         return int(least * max(nearest, 1.0)) if estimates.is_large else least
 
@@ -201,10 +205,11 @@ class Offering:
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
         settled = self._settled()
-        error = max(0, self._with(self.names).nanos_per_hour - settled.nanos_per_hour)
+        error = max(0, self._with(self.names).hourly_nanos - settled.hourly_nanos)
         best = cheapest(settled, self.packed)
         bought = self._bought(best) if best is settled else {}
         flavours = self._present.policy.catalogue.flavours
+        sold = {flavour.name: flavour for flavour in self._present.monthly.flavours}
         worths = []
         for flavour in flavours:
             count = bought.get(flavour.name, 0)
@@ -213,12 +218,17 @@ class Offering:
             worths.append(
                 FlavourWorth(
                     flavour.name,
-                    flavour.nanos_per_hour,
+                    sold[flavour.name].nanos_per_hour,
                     count,
                     without.nanos_per_hour,
                     _beyond(without.nanos_per_hour - best.nanos_per_hour, error),
                     self._dominated[flavour.name],
                     error,
+                    dearest_nanos=max(
+                        (each.nanos_per_hour for each in sold[flavour.name].prices),
+                        default=sold[flavour.name].nanos_per_hour,
+                    ),
+                    is_needed=bool(count) and self._is_needed(flavour.name),
                 )
             )
         return tuple(sorted(worths, key=lambda worth: (-worth.worth_nanos, -worth.in_mix, worth.name)))
@@ -235,6 +245,11 @@ class Offering:
 
     def _best_without(self, name: str) -> Arrangement:
         return self._best_of([each for each in self.names if each != name])
+
+    def _is_needed(self, name: str) -> bool:
+        """Whether nodes of today stay without a flavour since no other would hold their pods."""
+        others = self._with([each for each in self.names if each != name])
+        return not others.kept.keys() <= self._with(self.names).kept.keys()
 
     def _bought(self, mix: Arrangement) -> Mapping[str, int]:
         """The flavours of a mix less the nodes of today in it."""
@@ -266,28 +281,25 @@ class Offering:
         open_names = list(self.sensible)
         chosen: tuple[str, ...] = ()
         choices: list[Choice] = []
+        least: int | None = None
         while open_names and len(choices) < most:
             mixes: list[tuple[Arrangement, str]] = []
             sets = {frozenset((*chosen, name)): name for name in open_names}
             for names in self._promising(self._present, sets):
-                best_found = min((mix.nanos_per_hour for mix, _ in mixes), default=None)
+                best_found = min((mix.hourly_nanos for mix, _ in mixes), default=None)
                 if best_found is not None and self._expected(names) >= best_found:
                     break
                 mixes.append((self._best_of(names), sets[names]))
             bought = [(mix, name) for mix, name in mixes if self._bought(mix).get(name)]
-            best = min(bought, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]), default=None)
-            if best is None or (choices and best[0].nanos_per_hour >= choices[-1].nanos_per_hour):
+            best = min(bought, key=lambda item: (item[0].hourly_nanos, item[0].nodes, item[1]), default=None)
+            if best is None or (least is not None and best[0].hourly_nanos >= least):
                 break
             mix, name = best
-            chosen = (*chosen, name)
+            chosen, least = (*chosen, name), mix.hourly_nanos
             open_names.remove(name)
-            choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, self._stuck(mix)))
-        return tuple(self._no_dearer_than_packed(choice) for choice in choices)
-
-    def _no_dearer_than_packed(self, choice: Choice) -> Choice:
-        if choice.nanos_per_hour <= self.packed.nanos_per_hour:
-            return choice
-        return Choice(choice.flavours, self.packed.nanos_per_hour, self.packed.nodes, 0)
+            told = cheapest(mix, self.packed)
+            choices.append(Choice(chosen, told.nanos_per_hour, told.nodes, self._stuck(mix) if told is mix else 0))
+        return tuple(choices)
 
 
 def _ask_for_the_same_nodes(one: AdoptedCluster, other: AdoptedCluster) -> bool:

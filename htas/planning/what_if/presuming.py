@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from htas.model.constraints import Constraints
-from htas.planning.what_if.adopting import AdoptedCluster
+from htas.planning.what_if.adopting import ADOPTED, AdoptedCluster
 from htas.planning.what_if.combining import LiftedOutcome
 from htas.planning.what_if.pools import Pool
 
@@ -34,6 +34,10 @@ class Told(msgspec.Struct, frozen=True):
     nodes do, and that moved pods go by."""
     pools: tuple[Pool, ...] = ()
     """Pools that it buys new machines for."""
+    ratio: float | None = None
+    """The greatest `consolidation.ratio` that does not refuse all of it at once; None: the configured one does not."""
+    min_saving: float | None = None
+    """The same of `consolidation.minSaving`."""
 
 
 def what_it_takes(present: AdoptedCluster, found: LiftedOutcome) -> Told:
@@ -53,7 +57,26 @@ def what_it_takes(present: AdoptedCluster, found: LiftedOutcome) -> Told:
         tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
         _lent(present, best.moved, bought),
         tuple(pool for pool in present.pools if any(item.group == pool.group for item in best.launches)),
+        *(_refused(present, found) if best is found.anew and best.bought else (None, None)),
     )
+
+
+def _refused(present: AdoptedCluster, found: LiftedOutcome) -> tuple[float | None, float | None]:
+    """The ratio and the least saving of the daemon's rules for consolidation that refuse what is replaced as a whole.
+
+    Packing comes first, by rules of its own: what it saves and moves does not count.
+    """
+    adopted = [node for node in present.snapshot.cluster.nodes if node.group == ADOPTED]
+    there = [node for node in adopted if node.name in found.packed.kept]
+    replaced = sum(present.hourly_price(node) for node in there if node.name not in found.anew.kept)
+    price = sum(map(present.hourly_price, there))
+    names = {node.name for node in adopted}
+    pods = sum(pod.is_work and pod.node in names for pod in present.snapshot.cluster.pods)
+    moved = len(found.anew.moved - found.packed.moved)
+    saving, rules = found.packed.hourly_nanos - found.anew.hourly_nanos, present.rules.consolidation
+    share = saving / replaced if replaced else 1.0
+    ratio = saving * pods / (moved * price) if moved and price else rules.ratio
+    return ratio if ratio < rules.ratio else None, share if share < rules.min_saving else None
 
 
 def _lent(present: AdoptedCluster, moved: Collection[str], bought: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -11,14 +11,9 @@ import msgspec
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
 from htas.model.resources import Resources
+from htas.planning.cluster.offered import PLACEHOLDERS, is_as_large
 
 OLD_LABEL = "beta.kubernetes.io/instance-type"
-PLACEHOLDERS = frozenset({"", "k3s", "rke2", "kwok"})
-"""What distributions without a cloud write where the flavour would stand."""
-KERNEL_SHARE, KERNEL_BYTES = 0.05, 160 * 2**20
-"""Of a machine's memory, what firmware and kernel keep at most before the kubelet sees it: 16 GiB show as 15.6."""
-KUBELET_SHARE = 0.3
-"""What kubelet and system keep besides at most, where a node tells what it offers to pods and not what it has."""
 
 
 class Recognised(msgspec.Struct, frozen=True):
@@ -129,20 +124,14 @@ def size_text(size: Resources) -> str:
 
 
 def _is_alike(flavour: Flavour, offered: Resources, machine: Resources | None, devices: Collection[str]) -> bool:
-    """Whether a node could be a machine of a flavour: all its cores, nearly all its memory, the same devices.
+    """Whether a node could be a machine of a flavour: as large, with the same devices.
 
     `devices` are those that some flavour has, such as GPUs; what else a node offers was set up on it.
     """
     has, seen = flavour.capacity, machine or offered
     if any(has.amount(name) != seen.amount(name) for name in devices):
         return False
-    least_memory = has.memory_bytes * (1 - KERNEL_SHARE) - KERNEL_BYTES
-    if machine is not None:
-        return seen.cpu_m == has.cpu_m and least_memory <= seen.memory_bytes <= has.memory_bytes
-    least = 1 - KUBELET_SHARE
-    return (
-        has.cpu_m * least <= seen.cpu_m <= has.cpu_m and least_memory * least <= seen.memory_bytes <= has.memory_bytes
-    )
+    return is_as_large(flavour, offered, machine)
 
 
 def _size(flavour: Flavour) -> tuple[int, int]:

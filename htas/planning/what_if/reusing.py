@@ -50,7 +50,7 @@ class _Matching:
         self._sim, self._launches = opening.sim, mix.launches
         going = [n for n in present.snapshot.cluster.nodes if n.name not in mix.kept and n.name not in present.fixed]
         self._going = {node.name: node for node in going}
-        self._price = present.price
+        self._price = present.hourly_price
         launched = {pod for launch in mix.launches for pod in launch.pods}
         pods = [pod for pod in present.snapshot.cluster.pods if pod.key in launched]
         self._class_of = {pod.key: opening.book.class_of(pod) for pod in pods}

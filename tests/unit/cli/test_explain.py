@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from htas.documents.explain import explain_node, explain_pod
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod
@@ -27,6 +28,8 @@ from tests.builders import (
     ready_claim,
     running,
 )
+from tests.unit.planning.cleaning.test_consolidating import consolidating, web
+from tests.unit.planning.cleaning.world import LARGE, quiet_snapshot
 
 POLICY = make_policy()
 LEARNED = RunLengthSource.LEARNED
@@ -343,3 +346,41 @@ def test_a_node_of_no_group_is_judged_by_the_group_it_is_like(
     node = make_node("n", labels={INSTANCE_TYPE_LABEL: flavour}, taints=taints)
     snapshot = make_snapshot([node], [running(make_pod("web"), "n")])
     assert f"were it of group {group}, it would be" in explain_node("n", snapshot, plan(snapshot, policy, NOW), policy)
+
+
+@pytest.mark.parametrize(
+    ("is_unschedulable", "says"),
+    [pytest.param(False, True, id="its scheduler has said nothing yet"), pytest.param(True, False, id="it has")],
+)
+def test_a_pod_whose_scheduler_may_still_place_it_is_told_why_nothing_is_launched(
+    is_unschedulable: bool, says: bool
+) -> None:
+    pod = make_pod("web", "3", scheduler="default-scheduler", is_unschedulable=is_unschedulable)
+    snapshot = make_snapshot((), (pod,))
+    told = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert any("is to be launched for it" in line for line in told) != says
+    assert (
+        "pending: its scheduler default-scheduler has not reported it Unschedulable (condition PodScheduled), so HTAS"
+        " does not launch for it" in told
+    ) == says
+
+
+def test_a_node_that_is_to_be_replaced_names_what_replaces_it_and_what_that_saves() -> None:
+    """2 × 0.40 are replaced by 2 × 0.10. Consolidation asks for a tenth."""
+    nodes = [owned_node(name, flavour="large", cpu="8", memory="16Gi") for name in ("a", "b")]
+    pods = [web(3 * i + j, node.name, "1200m") for i, node in enumerate(nodes) for j in range(3)]
+    snapshot, policy = quiet_snapshot(nodes, pods), consolidating(LARGE, make_flavour("medium", "4", "8Gi", "0.10"))
+    told = explain_node("a", snapshot, plan(snapshot, policy, NOW), policy)
+    assert told[2:] == [
+        "to be replaced, with b: Consolidated: by 2 medium (group any); drained once Ready",
+        "saves 0.60 of 0.80 USD an hour (75.0 %); cleaning.consolidation.minSaving asks for 10%",
+    ]
+
+
+def test_a_node_whose_replacement_starts_names_it() -> None:
+    old = owned_node("old", flavour="large", cpu="8", memory="16Gi")
+    coming = NodeClaim("new", "any", "medium", ClaimState.REQUESTED, NOW - 60, NOW - 60, replaces=("old",))
+    snapshot = quiet_snapshot([old], [web(0, "old")], claims=(ready_claim(old), coming))
+    policy = consolidating(LARGE, make_flavour("medium", "4", "8Gi", "0.10"))
+    told = explain_node("old", snapshot, plan(snapshot, policy, NOW), policy)
+    assert told[-1] == "replaced by new (medium, Requested)"

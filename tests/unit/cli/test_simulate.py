@@ -108,12 +108,12 @@ SMALL_CLUSTERS: list[tuple[str, list[dict[str, Any]], tuple[str, str, str, str]]
         ("1.20", "0.40", "0.40", "0.40"),
     ),
     (
-        "services that are waiting, and pods that are ending, are not counted",
+        "a pending service counts where there is room, and pods that are ending do not",
         three_large_nodes(
             {**(late := placed("late", "a", "1", "2Gi")), "metadata": {**late["metadata"], "deletionTimestamp": "2026-01-05T08:00:04Z"}},
             {**(new := placed("new", "a", "1", "2Gi")), "spec": {**new["spec"], "nodeName": ""}, "status": {"phase": "Pending"}},
         ),
-        ("1.20", "0.40", "0.30", "0.225"),
+        ("1.20", "0.40", "0.30", "0.30"),
     ),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from htas.cli.main import app
@@ -55,16 +56,39 @@ flavours:
 """
 
 
-def test_what_is_cheaper_by_the_month_is_advised(tmp_path: Path) -> None:
-    """Two machines at 0.10 an hour cost 146.00 a month. At 0.12 and 50.00 a month they cost 100.00."""
-    nodes = [machine(f"n-{i}", "plain", "4", "8Gi", "z1") for i in range(2)]
+def answered(folder: Path, flavour: str, *words: str) -> str:
+    """Two machines of a flavour, each with a pod of 3 cores."""
+    nodes = [machine(f"n-{i}", flavour, "4", "8Gi", "z1") for i in range(2)]
     pods = [placed(f"web-{i}", f"n-{i}", "3", "2Gi") for i in range(2)]
-    (tmp_path / "dump.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *pods]}))
-    (tmp_path / "prices.yaml").write_text(CAPPED)
-    words = "--from", str(tmp_path / "dump.json"), "--flavours", str(tmp_path / "prices.yaml")
-    found = json.loads(CliRunner().invoke(app, ["simulate", *words, "-o", "json"]).stdout)
-    assert (found["now"]["pricePerMonth"], found["consolidated"]["pricePerMonth"]) == ("146.00", "100.00")
-    assert found["consolidated"]["flavours"] == {"capped": 2}
+    (folder / "dump.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *pods]}))
+    (folder / "prices.yaml").write_text(CAPPED)
+    asked = "--from", str(folder / "dump.json"), "--flavours", str(folder / "prices.yaml"), *words
+    return CliRunner().invoke(app, ["simulate", *asked]).stdout
+
+
+@pytest.mark.parametrize(
+    ("flavour", "now"),
+    [
+        pytest.param("plain", "146.00", id="the other costs 46.00 less by the month alone: it is not launched"),
+        pytest.param("capped", "100.00", id="the other costs less by the hour alone: it saves nothing"),
+    ],
+)
+def test_what_is_cheaper_by_the_month_alone_is_not_promised(tmp_path: Path, flavour: str, now: str) -> None:
+    """The daemon compares 0.10 an hour with 0.12. Two machines at 0.12 and 50.00 a month cost 100.00: the bound is no more."""
+    found = json.loads(answered(tmp_path, flavour, "-o", "json"))
+    assert found["now"]["pricePerMonth"] == now
     assert float(found["lowerBoundPerHour"]) * 730 <= 100.001
-    told = " ".join(CliRunner().invoke(app, ["simulate", *words]).stdout.split())
-    assert "46.00 a month" in told
+    told = " ".join(answered(tmp_path, flavour).split())
+    assert "HTAS would save" not in told
+    assert "HTAS compares hourly prices, without caps: what it replaces may cost more by the month." in told
+
+
+def test_a_saving_by_the_hour_that_a_cap_eats_up_is_shown_as_a_loss(tmp_path: Path) -> None:
+    """At 0.10 instead of 0.12 an hour both machines are replaced, and a month costs 146.00 instead of 100.00."""
+    found = json.loads(answered(tmp_path, "capped", "-o", "json"))["consolidated"]
+    assert (found["flavours"], found["savesPerMonth"]) == ({"plain": 2}, "-46.00")
+
+
+def test_prices_by_zone_are_shown_from_the_lowest_to_the_highest(tmp_path: Path) -> None:
+    rows = [line.split() for line in says(tmp_path).stdout.splitlines() if line.startswith("large ")]
+    assert {row[1] for row in rows if "." in row[1]} == {"0.2740-0.4000"}

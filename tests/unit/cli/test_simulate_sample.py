@@ -58,7 +58,7 @@ def test_a_whole_dump_assumes_nothing_and_the_figures_stand_in_order(whole: dict
     assert now > packed > consolidated >= Decimal(whole["lowerBoundPerHour"])
     assert consolidated > per_hour(whole["nothingHeld"])
     assert whole["presumes"] == [
-        "consolidation is switched on (cleaning.consolidation.enabled: true)",
+        "pods are moved by hand where draining nodes does not do it: HTAS consolidates only by launching machines",
         '8 pods of services that move are annotated htas.io/migrate: "true"'
         " (argo/workflow-controller-f50d54-9frtl, shop/cart-3379b6-kz6sg and 6 more)",
         "5 nodes are drained and deleted by hand: HTAS deletes only what it launched"

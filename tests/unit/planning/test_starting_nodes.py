@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.flavours import Flavour
 from htas.model.nodes import DRAINING_TAINT, INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Pod
@@ -28,9 +29,8 @@ from tests.builders import (
 
 GPU = "nvidia.com/gpu"
 AGENT = no_schedule("agent-not-ready")
-POLICY = make_policy(
-    [NodeGroup("any", startup_taints=(AGENT,))], (make_flavour("gpu", "4", "16Gi", "2", extended={GPU: 2}),)
-)
+GPU_FLAVOUR = make_flavour("gpu", "4", "16Gi", "2", extended={GPU: 2})
+POLICY = make_policy([NodeGroup("any", startup_taints=(AGENT,))], (GPU_FLAVOUR,))
 
 
 def theirs(ready_for_s: float = 60.0, **fields: Any) -> Node:
@@ -63,6 +63,24 @@ def test_no_machine_is_launched_while_a_device_may_come(node: Node) -> None:
     assert (held.node, held.why) == (node.name, f"its machine is registered, waiting for {GPU}")
 
 
+@pytest.mark.parametrize(
+    ("flavours", "is_awaited"),
+    [
+        pytest.param([GPU_FLAVOUR], True, id="the only flavour of its size has the device"),
+        pytest.param([GPU_FLAVOUR, make_flavour("small", "1", "4Gi", "1")], True, id="another size does not count"),
+        pytest.param([GPU_FLAVOUR, make_flavour("plain", "4", "16Gi", "1")], False, id="it may as well have none"),
+    ],
+)
+def test_without_an_instance_type_its_size_tells_the_devices_that_may_come(
+    flavours: list[Flavour], is_awaited: bool
+) -> None:
+    """Nobody labels a node of bare kubeadm: a second GPU machine was launched beside it."""
+    node = make_node("theirs", "4", "15500Mi", ready_since=NOW - 60.0)
+    made = plan(make_snapshot([node], [train()]), make_policy(flavours=flavours), NOW)
+    assert [item.node for item in made.nominate] == (["theirs"] if is_awaited else [])
+    assert len(made.launch) == (0 if is_awaited else 1)
+
+
 def test_such_a_node_of_ours_is_needed() -> None:
     [kept] = planned(ours(), train()).kept
     assert kept.reason is Kept.NEEDED
@@ -76,7 +94,9 @@ def test_such_a_node_of_ours_is_needed() -> None:
         pytest.param(theirs(is_unschedulable=True), id="it is cordoned"),
         pytest.param(theirs(is_ready=False), id="it is not Ready"),
         pytest.param(theirs(taints=(no_schedule("dedicated"),)), id="its taint is for good"),
-        pytest.param(msgspec.structs.replace(theirs(), labels={}), id="nobody knows its flavour"),
+        pytest.param(
+            msgspec.structs.replace(theirs(), labels={INSTANCE_TYPE_LABEL: "unheard-of"}), id="nobody knows its flavour"
+        ),
         pytest.param(ours(taints=(DRAINING_TAINT,)), id="it is drained"),
     ],
 )
