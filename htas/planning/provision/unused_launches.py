@@ -29,7 +29,7 @@ from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunch
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import Bools
-from htas.planning.cluster.owners import Owners, is_made_by, namespace_of
+from htas.planning.cluster.owners import Owners, maker_of_mark, namespace_of
 from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.launch_record import HOUR_S, MINIMUM, not_ahead, of_the_last_hour, pod_of_owner
@@ -231,7 +231,7 @@ class _Followed:
         is_leaving = claim is None or claim.state is ClaimState.DRAINING
         node = self._context.simulated.sim.table.nodes[row].name if row is not None else claim_id
         makers = self._succeeded.get(node, frozenset())
-        settled = {o for o in (*launch.owners, *launch.in_use) if any(is_made_by(maker, o) for maker in makers)}
+        settled = {o for o in (*launch.owners, *launch.in_use) if maker_of_mark(o) in makers}
         for owner, since in launch.in_use.items():
             if served_until - since >= part_s or (is_leaving and not launch.failure):
                 settled.add(owner)
