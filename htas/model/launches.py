@@ -11,10 +11,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-MOST_OWNERS = 20
-"""So many owners of a launch are written into the journal, the first by their marks."""
-
-
 class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """A launched machine that is coming, or there and not settled: `owners` has the pods (uids) it is for, by owner.
 
@@ -104,9 +100,9 @@ class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     before: by one owner of each launch, so that a machine for many owners counts once for their namespace."""
 
     def owners_of(self, claim: str) -> tuple[str, ...]:
-        """Marks of the owners that an open launch is for, the first of them: so many go into the journal."""
+        """Marks of the owners that an open launch is for, as they go into the journal."""
         launch = self.open.get(claim)
-        return tuple(launch.owners)[:MOST_OWNERS] if launch is not None else ()
+        return tuple(launch.owners) if launch is not None else ()
 
     def serving(self) -> Mapping[str, list[OpenLaunch]]:
         """By owner the launches, not settled, on whose nodes its pods run."""

@@ -21,6 +21,7 @@ from tests.stories.play import GIB, Story, job, service
 from tests.stories.test_unused_launches import (
     HOUR,
     OtherKubelets,
+    gone_in_a_moment,
     launched_at,
     most_within_an_hour,
     policy,
@@ -268,3 +269,16 @@ def test_neighbours_of_a_maker_of_ever_new_names_are_launched_for_at_once() -> N
     story.play(HOUR)
     assert max(waited.values()) < 90
     assert len(gpu_launches(story)) <= 12
+
+
+def test_restarts_without_history_forgive_nothing_to_25_owners_of_a_machine() -> None:
+    """Twenty owners were in the journal: six machines were launched."""
+    first, *others = (
+        service(f"web-{a}{b}", 1, requests=Resources(100, GIB // 4, 0, 1)) for a in "abcde" for b in "abcde"
+    )
+    story = story_of(first, gone_in_a_moment)
+    story.store = JournalAlone(":memory:")
+    story.crash()
+    story.world.load(Workload("others", tuple(others)))
+    blind(story, (float(at) for at in range(61, 3600, 61)))
+    assert len(launched_at(story)) == 3
