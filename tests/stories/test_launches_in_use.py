@@ -21,6 +21,7 @@ from tests.stories.play import GIB, Story, job, service
 from tests.stories.test_unused_launches import (
     HOUR,
     OtherKubelets,
+    gone_in_a_moment,
     launched_at,
     most_within_an_hour,
     policy,
@@ -245,3 +246,39 @@ def test_services_that_an_outage_cost_a_machine_each_run_soon_after_it() -> None
     cluster.register = register
     story.play(1200.0)
     assert sum(pod.started_at is not None for pod in story.world.cluster.observe().pods) == 15
+
+
+def test_neighbours_of_a_maker_of_ever_new_names_are_launched_for_at_once() -> None:
+    """The maker had used up the bound of the namespace: a CronJob was 41 min late, a new revision 5 min."""
+    arrivals, rescales = retried(60, 60.0)
+    front = service("front-a", 1, requests=Resources(3000, 12 * GIB, 0, 1), template="Deployment/front")
+    story = story_of(front, gpus_vanish, "plain", "gpu")
+    cron = [job(f"backup-{i}", 1200.0 * i, 60.0, gib=12.0, template="CronJob/backup") for i in range(3)]
+    rolled = service("front-b", 1, at_s=3300.0, requests=Resources(3100, 12 * GIB, 0, 1), template="Deployment/front")
+    story.world.load(Workload("neighbours", (*arrivals, *cron, rolled), rescales))
+    waited: dict[str, float] = {}
+
+    def look(result: CycleResult) -> None:
+        waited.update(
+            (pod.name, result.snapshot.taken_at - pod.created_at)
+            for pod in result.snapshot.cluster.pods
+            if pod.node is None and pod.name.startswith(("backup", "front"))
+        )
+
+    story.daemon.listeners.append(look)
+    story.play(HOUR)
+    assert max(waited.values()) < 90
+    assert len(gpu_launches(story)) <= 12
+
+
+def test_restarts_without_history_forgive_nothing_to_25_owners_of_a_machine() -> None:
+    """Twenty owners were in the journal: six machines were launched."""
+    first, *others = (
+        service(f"web-{a}{b}", 1, requests=Resources(100, GIB // 4, 0, 1)) for a in "abcde" for b in "abcde"
+    )
+    story = story_of(first, gone_in_a_moment)
+    story.store = JournalAlone(":memory:")
+    story.crash()
+    story.world.load(Workload("others", tuple(others)))
+    blind(story, (float(at) for at in range(61, 3600, 61)))
+    assert len(launched_at(story)) == 3

@@ -52,9 +52,9 @@ def maker_of(pod: Pod) -> str:
     return f"{pod.namespace}/{pod.maker}"
 
 
-def is_made_by(maker: str, owner: str) -> bool:
-    """Whether a mark is of that maker (`maker_of`)."""
-    return owner.rpartition(" ")[0] == maker
+def maker_of_mark(owner: str) -> str:
+    """The maker (`maker_of`) that a mark is of."""
+    return owner.rpartition(" ")[0]
 
 
 def namespace_of(owner: str) -> str:

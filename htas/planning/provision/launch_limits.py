@@ -8,7 +8,8 @@ in use, and no more than that. After an unused launch its flavour pauses for the
 
 Requests that grow with each retry, and makers with random names, have another owner each time. So the launches for
 owners of a namespace that are gone are bounded as well, whatever they were called (`OWNERS_OF_A_NAMESPACE`). An owner
-that has pending pods has its own bound. One whose machines are in use, or whose pods run, may go on.
+that has pending pods has its own bound. One whose machines are in use, or whose pods run, may go on; so may the next
+pods of makers that are at work or have succeeded, and that made none of those that are gone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.resources import fits
-from htas.planning.cluster.owners import Owners, namespace_of
+from htas.planning.cluster.owners import Owners, maker_of, maker_of_mark, namespace_of
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.launch_record import HOUR_S, minimum_of, pod_of_owner
@@ -173,6 +174,18 @@ class _Limits:
         return frozenset((*self.so_far.record.used, *self.serving, *map(self.owners.of, running)))
 
     @cached_property
+    def _makers_at_work(self) -> frozenset[str]:
+        """Makers whose pods have used a launch, run or have succeeded, and that have made none of the gone owners.
+
+        Their next pods may ask for something else, as those of a new revision do.
+        """
+        if not self._suspects:
+            return frozenset()
+        succeeded = (end.maker for end in self.context.snapshot.cluster.ended if end.succeeded)
+        gone = (owner for each in self._suspects.values() for owner, _ in each)
+        return frozenset((*map(maker_of_mark, self.at_work), *succeeded)).difference(map(maker_of_mark, gone))
+
+    @cached_property
     def _suspects(self) -> Mapping[str, set[tuple[str, float]]]:
         """Of namespaces with many such launches each one's owner and instant, without those of groups since changed."""
         found: dict[str, set[tuple[str, float]]] = {}
@@ -235,7 +248,7 @@ class _Limits:
 
     def _of_namespace(self, pod: Pod, owner: str) -> tuple[Unplaced, str] | None:
         launched_at, most = self.of_nobody.get(pod.namespace, []), self._most_of_namespace
-        if not launched_at or owner in self.at_work:
+        if not launched_at or owner in self.at_work or maker_of(pod) in self._makers_at_work:
             return None
         machines, again = f"{most} machines were launched", self._again(launched_at, most)
         told = f"{machines} for pods of namespace {pod.namespace} within an hour and none was used; the next not before"
