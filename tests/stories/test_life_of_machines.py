@@ -224,7 +224,7 @@ def test_a_machine_that_vanished_is_reported_once_while_its_node_cannot_be_delet
     story.play(5000).assert_over(1)
     assert story.verbs["delete-node", "failed"] == 5
     told = [line for line in story.messages if "the machine vanished from the cloud" in line]
-    assert sum(line.startswith("release") for line in told) == 1
+    assert sum(line.startswith("delete ") for line in told) == 1
 
 
 def cleaning(**rules: object) -> NodeGroup:

@@ -116,7 +116,7 @@ def test_an_edge_alone_buys_nothing_and_says_so(tmp_path: Path) -> None:
     assert "pending: NoNodeGroup: no node group launches machines; 0/1 nodes are available: 1 Insufficient cpu." in said
     parted = "[{name: near, tier: edge, workload: service}, {name: cloud, workload: batch}]"
     said = says(tmp_path, "explain", "pod", "huge", groups=parted, items=there).stdout
-    assert "pending: NoNodeGroup: no node group that takes service work buys machines; 0/1" in said
+    assert "pending: NoNodeGroup: no node group that takes service work launches machines; 0/1" in said
 
 
 def test_the_tier_of_a_node_is_told_and_who_states_it(tmp_path: Path) -> None:

@@ -135,11 +135,11 @@ def test_the_table_tells_of_devices_that_the_price_file_does_not_have() -> None:
     )
     notes = {row.name: row.notes for row in rows_of(catalogue, CARDS)}
     assert notes == {
-        "v1": ("the cloud says nvidia.com/gpu: 1",),
+        "v1": ("the cloud has nvidia.com/gpu: 1",),
         "g1.a100": (),
         "g1.card": (
             "no price: never launched",
-            "the cloud says pci_passthrough:alias: card:1: which resource do its nodes report?",
+            "the cloud has pci_passthrough:alias: card:1: which resource do its nodes report?",
         ),
     }
 

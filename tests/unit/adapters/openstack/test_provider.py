@@ -152,7 +152,7 @@ def test_a_wish_for_a_pause_is_kept_by_every_call(cloud: SmallCloud, bought: Ope
         create(bought)
     assert caught.value.retry_after_s == 60.0
     asked = len(cloud.requests)
-    with pytest.raises(TransientError, match="the cloud asked for a pause"):
+    with pytest.raises(TransientError, match="the cloud demands a pause"):
         create(bought, "test-any-2")
     assert len(cloud.requests) == asked
 
