@@ -27,7 +27,6 @@ ASKED_SOON_S = 5.0
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED, Unplaced.TOO_MANY_LAUNCHES, Unplaced.DECLINED}
-    | {Unplaced.STARTS_FAIL}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
 _OF_IDENTITY = {

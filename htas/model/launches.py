@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-
 class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """A launched machine that is coming, or there and not settled: `owners` has the pods (uids) it is for, by owner.
 
@@ -36,12 +35,6 @@ class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether any work has run on its node, whoever the owner is."""
     failure: str = ""
     """Why its machine failed, where the journal alone knows."""
-    charged: tuple[str, ...] | None = None
-    """Owners whose starts have failed with its machine and that alone are charged with it; None: all are."""
-
-    def is_charged_to(self, owner: str) -> bool:
-        """Whether an owner is charged with the launch if its machine fails."""
-        return self.charged is None or owner in self.charged
 
 
 class FlavourPause(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,18 +81,6 @@ class Declined(msgspec.Struct, frozen=True, omit_defaults=True):
     until: float = 0.0
 
 
-class FailedStarts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How often in a row pods started on machines that failed soon, when the last failed, and until when none is bound.
-
-    `alone_times`: how often nothing else on the machine was as suspect.
-    """
-
-    times: int = 0
-    at: float = 0.0
-    until: float = 0.0
-    alone_times: int = 0
-
-
 class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one plan hands to the next about launches; each part is empty where every launch is settled."""
 
@@ -117,11 +98,6 @@ class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     of_nobody: Mapping[str, tuple[float, ...]] = {}
     """When launches were made within the last hour that ended without a pod on their nodes, or whose pods were deleted
     before: by one owner of each launch, so that a machine for many owners counts once for their namespace."""
-    starts: Mapping[str, Mapping[str, float]] = {}
-    """By claim and workload when pods started there, until it is known whether they lived (`failing_starts.py`); none
-    of a failed machine whose starts are judged."""
-    failed_starts: Mapping[str, FailedStarts] = {}
-    """By owner and by workload; empty unless starts have failed within the last hour."""
 
     def owners_of(self, claim: str) -> tuple[str, ...]:
         """Marks of the owners that an open launch is for, as they go into the journal."""
@@ -135,9 +111,7 @@ class Launches(msgspec.Struct, frozen=True, omit_defaults=True):
     def in_doubt(self) -> Mapping[str, list[OpenLaunch]]:
         """By owner the launches in use whose machines may have failed."""
         doubtful = (launch for launch in self.open.values() if launch.is_in_doubt)
-        return _by_owner(
-            (owner, launch) for launch in doubtful for owner in launch.in_use if launch.is_charged_to(owner)
-        )
+        return _by_owner((owner, launch) for launch in doubtful for owner in launch.in_use)
 
     def counted(self) -> Mapping[str, UnusedLaunches]:
         """By owner the unused launches that count: those newer than each launch that serves its pods."""

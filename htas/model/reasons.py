@@ -70,11 +70,6 @@ class Unplaced(Reason):
         "limits.maxLaunchesPerPod machines were launched for it within an hour, and it runs on none of them.",
         "Fix the cause that the message names; then time, or raise limits.maxLaunchesPerPod.",
     )
-    STARTS_FAIL = (
-        "StartsFail",
-        "Machines fail soon after it starts on them, so it is not bound for a while.",
-        "Fix what brings the machines down; then time: it is tried again after 10 to 30 min.",
-    )
     DECLINED = (
         "DeclinedByItsScheduler",
         "A node had free resources for it for longer than timeouts.unused, and its own scheduler did not bind it.",

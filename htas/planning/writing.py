@@ -142,7 +142,6 @@ def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedP
         *preemptions.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in simulated.gated),
         *told_declined(simulated.declined, context.snapshot, context.policy),
-        *(UnplacedPod(pod.key, Unplaced.STARTS_FAIL, why) for pod, why in simulated.paused),
         *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in simulated.surplus),
         *(
             UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "the optimiser is searching for it")

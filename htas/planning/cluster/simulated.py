@@ -24,7 +24,6 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.declined import have_declined
-from htas.planning.cluster.failing_starts import paused_pods
 from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
 from htas.planning.cluster.initialization import Starting, as_registered, still_starting
 from htas.planning.cluster.lending import lent_nodes
@@ -74,8 +73,6 @@ class SimulatedCluster:
     """Nodes that no claim stands for as coming and that still wait for a device or a start-up taint, by name."""
     declined: tuple[Pod, ...] = ()
     """Pods of other schedulers for which no room is kept now, since these did not use it."""
-    paused: tuple[tuple[Pod, str], ...] = ()
-    """Pods whose starts bring machines down, each with the reason that it is not bound now."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
@@ -109,9 +106,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
     withheld, declined = _withheld(waiting, snapshot, policy), have_declined(waiting, snapshot, policy, now)
-    paused = paused_pods(waiting, snapshot, policy, now)
-    if withheld or declined or paused:
-        theirs = {pod.uid for pod in (*withheld, *declined, *(pod for pod, _ in paused))}
+    if withheld or declined:
+        theirs = {pod.uid for pod in (*withheld, *declined)}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
     return SimulatedCluster(
         sim,
@@ -131,7 +127,6 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         kept_for_urgent(snapshot, policy, now, shunned),
         rows.starting,
         declined,
-        tuple(paused),
     )
 
 

@@ -91,10 +91,6 @@ def not_ahead(record: Launches, now: float) -> Launches:
         used={owner: clamped(at) for owner, at in record.used.items()},
         tries={key: tuple(map(clamped, each)) for key, each in record.tries.items()},
         of_nobody={owner: tuple(map(clamped, each)) for owner, each in record.of_nobody.items()},
-        starts={claim: {key: clamped(at) for key, at in each.items()} for claim, each in record.starts.items()},
-        failed_starts={
-            key: msgspec.structs.replace(each, at=clamped(each.at)) for key, each in record.failed_starts.items()
-        },
     )
 
 

@@ -29,7 +29,6 @@ from htas.model.launches import FlavourPause, Launches, OpenLaunch, UnusedLaunch
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import Bools
-from htas.planning.cluster.failing_starts import JudgedStarts, judge_starts
 from htas.planning.cluster.owners import Owners, maker_of_mark, namespace_of
 from htas.planning.cluster.simulation import Placements
 from htas.planning.place.context import PlanContext
@@ -63,16 +62,15 @@ def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoF
     """What became of earlier launches, by the placements of this plan on what is there and coming."""
     before = not_ahead(context.snapshot.memory.launches, context.now)
     coming = [claim for claim in context.snapshot.claims if claim.launched_for and claim.is_coming]
-    judged = judge_starts(context.snapshot, context.policy, before, context.now)
     if not (coming or before.open or before.unused or before.tries or before.used or before.of_nobody):
-        return LaunchesSoFar(Launches(starts=judged.starts, failed_starts=judged.failed))
+        return LaunchesSoFar()
     known = dict(before.open)
     for claim in coming:  # launched by a daemon that ended before it could remember
         if claim.id not in known and claim.ready_at is None:
             known[claim.id] = OpenLaunch(
                 min(claim.created_at, context.now), claim.flavour, dict.fromkeys(claim.launched_for, ())
             )
-    followed = _Followed(context, placements, before, judged)
+    followed = _Followed(context, placements, before)
     for claim_id, launch in known.items():
         followed.follow(claim_id, launch)
     return followed.result()
@@ -81,12 +79,11 @@ def launches_so_far(context: PlanContext, placements: Placements) -> LaunchesSoF
 class _Followed:
     """Follows launches through one plan."""
 
-    def __init__(self, context: PlanContext, placements: Placements, before: Launches, judged: JudgedStarts) -> None:
+    def __init__(self, context: PlanContext, placements: Placements, before: Launches) -> None:
         self._context = context
         self._placements = placements
         self._owners = Owners(context.policy)
         self._before = before
-        self._judged = judged
         self._open: dict[str, OpenLaunch] = {}
         self._unused = dict(self._before.unused)
         self._used = dict(self._before.used)
@@ -119,10 +116,9 @@ class _Followed:
 
     @functools.cached_property
     def _pending(self) -> frozenset[str]:
-        """Owners of pods that are pending, those included that their scheduler declines to place or that are paused."""
+        """Owners of pods that are pending, those included that their scheduler declines to place."""
         simulated = self._context.simulated
-        paused = (pod for pod, _ in simulated.paused)
-        return frozenset(self._owners.of(pod) for pod in (*simulated.waiting, *simulated.declined, *paused))
+        return frozenset(self._owners.of(pod) for pod in (*simulated.waiting, *simulated.declined))
 
     @functools.cached_property
     def _placed(self) -> frozenset[str]:
@@ -152,8 +148,6 @@ class _Followed:
         claim = self._claims.get(claim_id)
         row = self._rows.get(claim_id) if claim is not None else None
         launch = self._as_seen(launch, claim, row)
-        if (charged := self._judged.charged.get(claim_id)) is not None:
-            launch = msgspec.structs.replace(launch, charged=tuple(sorted(charged)))
         launch = self._without_settled(launch, claim, row, claim_id)
         if claim is None or claim.state in _ENDED:
             self._ended(claim, launch)
@@ -210,7 +204,6 @@ class _Followed:
             owners={owner: still for owner, still in left.items() if still or not launch.owners[owner]},
             in_use=in_use,
             serving=tuple(sorted(running & in_use.keys())) if is_well else (),
-            charged=None if is_well else launch.charged,
             is_in_doubt=(has_run_work or bool(in_use)) and not is_well and not is_leaving,
             has_run_work=has_run_work,
         )
@@ -262,13 +255,13 @@ class _Followed:
         why = (claim.message if claim is not None else launch.failure) or "its machine was deleted unused"
         noted = []
         for owner, uids in launch.owners.items():
-            if launch.is_charged_to(owner) and (has_failed or owner in launch.still_pending):
+            if has_failed or owner in launch.still_pending:
                 noted += self._note_unused(owner, uids, launch, why)
         for owner, since in launch.in_use.items():  # it has failed: else it is settled by now
             after = (
                 f"its machine failed {claim.since - since:.0f} s after its pod started: " if claim is not None else ""
             )
-            noted += self._note_unused(owner, (), launch, after + why) if launch.is_charged_to(owner) else []
+            noted += self._note_unused(owner, (), launch, after + why)
         if not launch.has_run_work and not noted and launch.owners and not self._present(launch.owners):
             noted = list(launch.owners)
         self._note_of_nobody(noted, launch)
@@ -377,7 +370,6 @@ class _Followed:
         """The record, without what is older than an hour."""
         now = self._context.now
         record = Launches(self._open, self._unused, self._used, self._tries, self._before.declined, self._of_nobody)
-        record = msgspec.structs.replace(record, starts=self._judged.starts, failed_starts=self._judged.failed)
         running = {key.partition(" ")[0] for key in self._tries}
         record = of_the_last_hour(record, {uid for uid in running if self._runs(uid)}, now)
         since = now - HOUR_S
