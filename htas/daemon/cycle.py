@@ -241,7 +241,6 @@ class Daemon:
         defect is left out. Where that is a fact for the plan, the plan only binds.
         """
         started, attempt, books = perf_counter(), self.steps.attempt, self.bookkeeper
-        self.steps.taken()  # of a cycle that was given up
         if self.ports.clock.now() >= self._remember_at:
             attempt(Step.RECORDS, self._remember, None)
         repairs = self.steps.outcomes(Step.REPAIRS, self._repair)
@@ -250,7 +249,9 @@ class Daemon:
         decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
         gate = partial(self.approvals.gate, decided, snapshot, self.policy.catalogue.currency)
-        allowed, said = attempt(Step.APPROVALS, gate, (decided.binds_alone(snapshot.memory), list[Outcome]()))
+        binds = decided.binds_alone(snapshot.memory)
+        allowed, said = attempt(Step.APPROVALS, gate, (binds, list[Outcome]()))
+        decided = binds if allowed is binds else decided  # nobody is told of launches that are not made
         outcomes = (*repairs, *begun, *said, *self._carried_out(allowed, decided, snapshot))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
         result = CycleResult(snapshot, decided, outcomes, took, stages, took_s, is_held=is_held)
@@ -279,7 +280,9 @@ class Daemon:
     def _carried_out(self, allowed: Plan, decided: Plan, snapshot: ClusterSnapshot) -> list[Outcome]:
         """Execute what is allowed of a plan, and ask for the search that it wants."""
         attempt = self.steps.attempt
-        self._memory, self._launches_until = allowed.memory, snapshot.taken_at
+        self._memory = allowed.memory
+        if not self._owes_launches:
+            self._launches_until = snapshot.taken_at
         attempt(Step.JOURNAL, partial(self._journal_settled, snapshot), None)
         executed = self._executor.execute(allowed, snapshot)
         attempt(Step.APPROVALS, partial(self.approvals.settle, executed), None)
@@ -295,6 +298,7 @@ class Daemon:
         A store that cannot be read is asked again in a minute; a daemon places work meanwhile.
         """
         now = self.ports.clock.now()
+        self._remember_at = now + REMEMBER_AGAIN_S  # whatever fails
         try:
             store = self.ports.store
             newest = deque(store.cycles(limit=READ_CYCLES), maxlen=1)  # one at a time
@@ -303,7 +307,6 @@ class Daemon:
             runs = store.runs(limit=REMEMBERED_RUNS)
         except HTASError as error:
             log.warning("what is on record cannot be read, tried again", error=str(error))
-            self._remember_at = now + REMEMBER_AGAIN_S
             return
         if newest:
             self._go_on_from(newest[0], over, now)
@@ -337,8 +340,8 @@ class Daemon:
             self._owes_launches = False
 
     def _journal_settled(self, snapshot: ClusterSnapshot) -> None:
-        """Write down which launches are settled; while the journal cannot be written, that waits."""
-        if snapshot.store_problem:
+        """Write down which launches are settled; that waits for a journal that can be written, and for all facts."""
+        if snapshot.store_problem or snapshot.defects or self._owes_launches:
             return
         with suppress(HTASError):  # the journal has noted it
             under_way = self._cloud_calls.under_way

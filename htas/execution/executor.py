@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from htas.execution.calls import Calls, attempted_once, guarded
+from htas.execution.calls import Calls, attempted_once
 from htas.execution.crash_points import reached
 from htas.execution.drainer import Drainer
 from htas.execution.evictor import Evictor
@@ -75,15 +75,15 @@ class Executor:
         attempt, expect = self.steps.attempt, self.expectations.expect_bind
         attempt(Step.EXPECTATIONS, lambda: expect(bind.pod, bind.node, self.ports.clock.now()), None)
         send = partial(self._send_bind, bind, pods)
-        attempt(Step.BINDS, partial(self.calls.later, partial(guarded, bind.pod, send)), None)
+        attempt(Step.BINDS, partial(self.calls.later, send), None)
 
     def _send_bind(self, bind: Bind, pods: Mapping[str, Pod]) -> Outcome:
         try:
             self.ports.cluster.bind(pods[bind.pod], bind.node, bind.deletion_cost)
         except Exception as error:
             self.expectations.failed(bind.pod, self.ports.clock.now())
-            if not isinstance(error, HTASError):
-                raise
+            if not isinstance(error, HTASError):  # it must not swallow the answers of other calls
+                self.steps.note(Step.BINDS, error)
             status = OutcomeStatus.DROPPED if isinstance(error, NotYetError) else OutcomeStatus.FAILED
             return Outcome(Action.BIND, bind.pod, status, str(error), target=bind.node)
         reached("bind.sent")

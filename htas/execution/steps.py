@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from traceback import walk_tb
 from typing import TypeVar
 
@@ -21,12 +22,13 @@ MOST_OF_AN_ERROR = 300
 
 
 class Steps:
-    """Runs steps, and remembers which failed on a defect. For the thread that runs cycles."""
+    """Runs steps, and remembers which failed on a defect. For the thread that runs cycles, but for `note`."""
 
     def __init__(self) -> None:
         self.on_defect: Callable[[Step], None] = lambda step: None
         self._failed: dict[Step, Defect] = {}
         self._known: set[tuple[Step, str, str]] = set()
+        self._lock = Lock()
 
     def attempt(self, step: Step, do: Callable[[], Done], otherwise: Done) -> Done:
         """What `do` returns; `otherwise` where it raises. An HTASError is no defect, and passes through."""
@@ -35,7 +37,7 @@ class Steps:
         except HTASError:
             raise
         except Exception as error:  # whatever it is: pods are bound all the same
-            self._note(step, error)
+            self.note(step, error)
         return otherwise
 
     def outcomes(self, step: Step, do: Callable[[], list[Outcome]]) -> list[Outcome]:
@@ -54,18 +56,21 @@ class Steps:
 
     def taken(self) -> tuple[Defect, ...]:
         """`failed`, from then on none."""
-        failed, self._failed = self.failed, {}
+        with self._lock:
+            failed, self._failed = self.failed, {}
         return failed
 
-    def _note(self, step: Step, error: Exception) -> None:
-        """Log each defect once: its words may differ each time, its kind and line do not."""
-        self._failed[step] = Defect(step, error_text(error)[:MOST_OF_AN_ERROR])
+    def note(self, step: Step, error: Exception) -> None:
+        """Log each defect once: its words may differ each time, its kind and line do not. From any thread."""
         self.on_defect(step)
         *_, (frame, line) = walk_tb(error.__traceback__)
         defect = step, type(error).__name__, f"{frame.f_code.co_filename}:{line}"
-        if defect in self._known:
+        with self._lock:
+            self._failed[step] = Defect(step, error_text(error)[:MOST_OF_AN_ERROR])
+            is_known = defect in self._known
+            self._known.add(defect)
+        if is_known:
             return
-        self._known.add(defect)
         log.error(
             "a step of the cycle failed, it goes on without; htas_step_failures_total counts, this is logged once",
             step=step.value,

@@ -47,7 +47,6 @@ class Step(StrEnum):
 
 _FACTS = frozenset(
     {
-        Step.RECORDS,
         Step.REPAIRS,
         Step.JOURNAL,
         Step.IDENTITY,
@@ -70,5 +69,6 @@ class Defect(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
         """In words, with what the cycle does without it."""
-        left_out = "pods are bound, nothing is launched or drained" if self.step.is_fact else "the rest goes on"
+        is_needed = self.step.is_fact or self.step is Step.APPROVALS
+        left_out = "pods are bound, nothing is launched or drained" if is_needed else "the rest goes on"
         return f"a defect of htas: {self.step} failed, {left_out}: {self.error}"

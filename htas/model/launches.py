@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+
 class OpenLaunch(msgspec.Struct, frozen=True, omit_defaults=True):
     """A launched machine that is coming, or there and not settled: `owners` has the pods (uids) it is for, by owner.
 

@@ -35,13 +35,12 @@ from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.reasons import Unplaced
 from htas.planning.namespaces import pins
 from htas.profiler.run_lengths import LearnedRunLengths
+from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
 from tests.builders import batch_group, make_node, make_policy
 from tests.stories.play import Story, job
 
 FACTS = (
-    (Step.RECORDS, Approvals, "remember"),
-    (Step.RECORDS, LearnedRunLengths, "learn"),
     (Step.REPAIRS, Machines, "reconcile"),
     (Step.REPAIRS, Drainer, "advance"),
     (Step.REPAIRS, Bookkeeper, "remember"),
@@ -66,6 +65,8 @@ FACTS = (
     (Step.SEARCHES, Searching, "settle"),
 )
 ACTS = (
+    (Step.RECORDS, Approvals, "remember"),
+    (Step.RECORDS, LearnedRunLengths, "learn"),
     (Step.MOVES, RequestedMoves, "carry_out"),
     (Step.EXPECTATIONS, Expectations, "expect_bind"),
     (Step.APPROVALS, Approvals, "gate"),
@@ -167,3 +168,17 @@ def test_an_act_that_fails_costs_no_bind(step: Step, owner: Any, name: str, monk
     played = Played(monkeypatch, owner, name, Approval(within_s=60.0) if owner is Approvals else None)
     played.assert_bound("default/fits-1")
     played.assert_told(step)
+
+
+def test_without_the_gate_of_approvals_nobody_is_told_of_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, Approvals, "gate", Approval(within_s=60.0))
+    assert not [result.plan.launch for result in played.failed if result.plan.launch]
+
+
+def test_a_defect_in_a_bind_is_logged_once_and_the_pod_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, SandboxCluster, "bind")
+    played.assert_told(Step.BINDS)
+    binds = [each for each in played.outcomes(*played.failed) if each.action is Action.BIND]
+    assert {each.status for each in binds} == {OutcomeStatus.FAILED}
+    bound = [each for each in played.outcomes(*played.seen) if each.action is Action.BIND and each.status.is_well]
+    assert "default/fits-1" in {each.subject for each in bound}
