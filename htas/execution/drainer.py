@@ -136,8 +136,10 @@ class Drainer:
 
     def _emptied(self, drain: Drain, claim: NodeClaim, validator: Validator, can_release: bool) -> list[Outcome]:
         """Have the machine of an empty node deleted; not while pods run on another Node object of it."""
+        if claim.leaving_since is not None:  # the answer came after this cycle had looked which calls are under way
+            return []
         why = self.machines.gate.runs_on(validator.view, claim.instance or "", claim.id, claim.node)
-        if why is None or claim.leaving_since is not None:
+        if why is None:
             if can_release:
                 self.machines.release(claim)
             return []

@@ -31,12 +31,13 @@ class Joined:
         """Revoke for those that are not to join any more; not while the cloud is being asked about a machine."""
         if self._join is None:
             return
-        over = [claim for claim in claims if claim.state not in _MAY_JOIN and claim.id not in under_way]
+        over = [claim for claim in claims if claim.state not in _MAY_JOIN]
         self._revoked &= {claim.id for claim in over}  # others are gone, and their names do not come again
         now = self._clock.now()
         for claim in over:
             subject = f"{claim.id}/token"
-            if claim.id not in self._revoked and subject not in under_way and now < self._join.ends_at(claim):
+            is_open = claim.id not in self._revoked and not {claim.id, subject} & under_way
+            if is_open and now < self._join.ends_at(claim):
                 self._cloud.begin(subject, partial(self._revoke, self._join, claim), LONGEST_DELETE_PAUSE_S)
 
     def _revoke(self, join: JoinPort, claim: NodeClaim) -> Outcome:

@@ -29,7 +29,7 @@ from tools.testenv.daemon import HTAS
 pytestmark = pytest.mark.timeout(400)
 
 DOWN_S = 60.0
-RATE = 50
+RATE = 20
 LOGGED = ("launch", "drain", "delete", "delete-node")
 """Verbs that a daemon logs one by one: an account of its own beside what it recorded."""
 Config = Callable[..., Path]
@@ -97,7 +97,7 @@ def test_a_minute_without_cassandra(
     behind = WriteBehindStore(str(tmp_path / "writer.db"), partial(CassandraStore, settings))
     assert behind.catch_up(20)
     writer = Writer(behind)
-    with Htas(config("htas", provider={"sandbox": {"workload": "day", "speed": 20}}), tmp_path / "log") as daemon:
+    with Htas(config("htas", provider={"sandbox": {"workload": "day", "speed": 10}}), tmp_path / "log") as daemon:
         eventually(lambda: daemon.metric("htas_actions_total", verb="launch", status="done") > 3, 60, "work begins")
         writer.start()
         time.sleep(10)

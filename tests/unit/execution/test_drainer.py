@@ -247,6 +247,17 @@ def test_the_drain_of_a_claim_that_is_gone_is_forgotten() -> None:
     assert drains_of(story.store.disruptions()) == ()
 
 
+def test_a_machine_whose_end_was_asked_for_while_the_cycle_looked_is_not_deleted_again() -> None:
+    """The answer came between the look at the calls under way and the look at the journal."""
+    story = Story(make_policy())
+    story.world.cluster.add_node(owned_node("n1", **TAINTED))
+    claim = msgspec.structs.replace(ready_claim(owned_node("n1")), state=ClaimState.DRAINING)
+    story.store.put_claim(msgspec.structs.replace(claim, leaving_since=story.world.clock.now()))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
+    story.daemon._draining.advance(story.world.cluster.observe(), ())
+    assert story.daemon._machines.cloud.answers() == []
+
+
 @pytest.mark.parametrize("can_release", [True, False], ids=["the cloud answers", "the cloud is away"])
 @pytest.mark.parametrize("has_node", [True, False], ids=["empty", "without its Node object"])
 def test_an_emptied_machine_is_released_once_the_cloud_can_be_asked(can_release: bool, has_node: bool) -> None:

@@ -106,3 +106,10 @@ def test_without_tokens_there_is_nothing_to_end() -> None:
     cloud = CloudCalls(DirectCalls(), story.world.clock)
     Joined(story.ports, cloud).revoke([ready_claim(owned_node("n"))], frozenset())
     assert cloud.answers() == []
+
+
+def test_a_token_is_not_revoked_again_while_and_after_the_cloud_is_asked_about_its_machine(setting: Setting) -> None:
+    claim = setting.claim(ClaimState.DRAINING)
+    for under_way in (frozenset[str](), frozenset({claim.id}), frozenset[str]()):
+        setting.joined.revoke([claim], under_way)
+    assert setting.tokens.revoked == ["n"]
