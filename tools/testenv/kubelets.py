@@ -21,7 +21,8 @@ from htas.ports import ConflictError, HTASError, NotFoundError
 from tools.testenv.cluster import NODES, Cluster, Json
 from tools.testenv.openstack import OpenStack
 
-LOOK_S = 0.5
+LOOK_S = 1.0
+"""Each look is a list of Nova with a token that Keystone checks: a third of a second of a core."""
 JOIN_FILE = "/run/htas-join.yaml"
 
 
