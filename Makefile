@@ -49,23 +49,23 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/browser-packages.sh
 	$(MAKE) --jobs=4 test-real-clouds test-real-nodes test-real-clusters test-real-rest
 
-# Four parts beside each other, of 25 to 55 minutes on two cores: most of the time is spent waiting for machines to come and go. The
-# first three have a control plane of their own. Each line says of which part it is. What is not named is in the clusters' part.
+# Four parts beside each other, of 25 to 55 minutes on two cores: most of the time is spent waiting for machines to come and go. Each
+# has a control plane of its own. Each line says of which part it is. What is not named is in the clusters' part.
 # A story that fails is told once more: real leases, controllers and clouds race on two cores. Both times are in the output (RERUN), and
 # what fails twice has failed.
 STORY := -vv --durations=15 --reruns 1 -rRfE
 CLOUDS := $(wildcard tests/real/test_openstack*.py) tests/real/test_rearranging.py
-NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py kill.py)
-REST := $(wildcard tests/real/test_cassandra*.py) tests/browser
+NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py)
+REST := $(wildcard tests/real/test_cassandra*.py) tests/browser tests/real/test_kill.py
 
 .PHONY: test-real-clouds test-real-nodes test-real-clusters test-real-rest
 test-real-clouds: ## OpenStack
 	$(BIN)/python -m pytest $(STORY) $(CLOUDS) | sed -u 's/^/clouds: /'
-test-real-nodes: ## real kubelets, containerd and CRIU, and the daemon killed at each of its steps
+test-real-nodes: ## real kubelets, containerd and CRIU
 	$(BIN)/python -m pytest $(STORY) $(NODES) | sed -u 's/^/nodes: /'
 test-real-clusters: ## Kubernetes with KWOK's nodes
 	$(BIN)/python -m pytest $(STORY) tests/real $(addprefix --ignore=,$(CLOUDS) $(NODES) $(REST)) | sed -u 's/^/clusters: /'
-test-real-rest: ## Cassandra, and the pages in a browser
+test-real-rest: ## Cassandra, the pages in a browser, and the daemon killed at each of its steps
 	$(BIN)/python -m pytest $(STORY) $(REST) | sed -u 's/^/rest: /'
 
 # What depends on the API server's release: objects and rights, promises, leases, admission. 1.36 is in test-real.

@@ -27,7 +27,7 @@ PER_MOVE = 300_000
     ("route", "count", "megabytes"),
     [
         pytest.param(route, count, megabytes, id=f"{count} of {megabytes} MB, {route}")
-        for count, megabytes in ((1, 500), (10, 30))
+        for count, megabytes in ((1, 200), (10, 30))
         for route in Route
     ],
 )
