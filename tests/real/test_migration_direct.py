@@ -15,7 +15,7 @@ from tests.real.owned_nodes import busy, cleaning, expected_to_run_on, own
 from tests.real.test_migration_kill import is_settled
 from tests.real.wire import wire
 
-pytestmark = pytest.mark.timeout(360)  # 500 MB, on a machine that others use
+pytestmark = pytest.mark.timeout(360)  # 200 MB, on a machine that others use
 
 AT_ONCE = 4
 """With ten at once on two busy cores runc cannot freeze some of their cgroups within its time, at every attempt."""
