@@ -69,7 +69,7 @@ def plan_document(plan: Plan, least_nanos: int | None = None) -> dict[str, Any]:
             }
             for item in plan.remove
         ],
-        "unschedulable": [
+        "unplaced": [
             {
                 "pod": item.pod,
                 "reason": item.reason.value,

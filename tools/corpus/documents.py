@@ -65,7 +65,7 @@ TEXTS = frozenset({"remedy", "carry"})
 """Keys of sentences for people, which are not compared: a better word is no other decision."""
 CODED = frozenset({"message", "why"})
 """The same where a reason may stand, alone or before the sentence: that is compared."""
-KEYS = {"unplaced": "unschedulable", "insteadOfBuying": "insteadOfLaunch"}
+KEYS = {"unschedulable": "unplaced", "insteadOfBuying": "insteadOfLaunch"}
 """Keys of a plan's document as they were recorded, and as they are now."""
 
 

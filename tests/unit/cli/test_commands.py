@@ -122,12 +122,12 @@ def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
     made = plan_json(*files)
     assert list(made) == [
         "apiVersion", "kind", "takenAt", "cost", "bind", "nominate", "launch", "preempt", "optimize", "rearrange", "migrate", "remove",
-        "unschedulable", "kept",
+        "unplaced", "kept",
     ]  # fmt: skip
     assert (made["apiVersion"], made["kind"]) == ("htas.io/v1alpha1", "Plan")
     assert set(made["cost"]) == {"currency", "pricePerHourBefore", "pricePerHourAfter", "lowerBoundPerHour"}
     assert set(made["launch"][0]) == {"claim", "group", "flavour", "zone", "pricePerHour", "pods"}
-    assert set(made["unschedulable"][0]) == {"pod", "reason", "message", "nodes"}
+    assert set(made["unplaced"][0]) == {"pod", "reason", "message", "nodes"}
     assert set(made["kept"][0]) == {"node", "reason", "message"}
 
 
@@ -138,7 +138,7 @@ def test_a_dump_of_every_kind_is_planned_for(files: tuple[Path, Path]) -> None:
     assert bound["default/near-web"] == "fixed-1"
     told = {"node": "fixed-2", "reason": "BoundByOtherScheduler", "why": "bound by default-scheduler"}
     assert made["nominate"] == [{"pod": "default/foreign", **told}]
-    assert {item["pod"]: item["reason"] for item in made["unschedulable"]} == {
+    assert {item["pod"]: item["reason"] for item in made["unplaced"]} == {
         "default/dra": "NotSupported",
         "default/gated": "SchedulingGated",
         "default/huge": "NoFlavourFits",
@@ -358,7 +358,7 @@ def test_a_run_of_ages_can_be_counted(files: tuple[Path, Path]) -> None:
         if item["metadata"]["name"] == "batch-1":
             item["metadata"]["annotations"] = {"htas.io/runtime": "99999999999999999999h"}
     files[1].write_text(json.dumps({"kind": "List", "items": objects}))
-    assert {item["pod"] for item in plan_json(*files)["unschedulable"]} >= {"default/huge"}
+    assert {item["pod"] for item in plan_json(*files)["unplaced"]} >= {"default/huge"}
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"kind": "List", "items": []}'])
