@@ -117,14 +117,6 @@ class ParallelCalls:
         return call() if self._may_act() else LEADS_NO_MORE
 
 
-def guarded(subject: str, call: Call) -> Outcome:
-    """A defect of ours is one call's outcome: it must not swallow the answers of others."""
-    try:
-        return call()
-    except Exception as error:
-        return Outcome(Action.CALL, subject, OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
-
-
 def attempted(action: Action, subject: str, act: Callable[[], object], message: str = "", target: str = "") -> Outcome:
     """Make a call that the next cycle repeats where it fails; `message` is told where it succeeds."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from htas.execution.backoff import NO_PAUSE, Pause
-from htas.execution.calls import Call, Calls, Question, guarded
+from htas.execution.calls import Call, Calls, Question
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import Clock
 
@@ -14,6 +14,14 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
 LONGEST_DELETE_PAUSE_S = 300.0
 """The same for deletes: one that is refused for days costs twelve calls an hour. Once the cloud answers again after it
 was away, all are made at once (`resume`)."""
+
+
+def _guarded(subject: str, call: Call) -> Outcome:
+    """A defect of ours is one call's outcome: it must not swallow the answers of others."""
+    try:
+        return call()
+    except Exception as error:
+        return Outcome(Action.CALL, subject, OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
 
 
 class CloudCalls:
@@ -43,7 +51,7 @@ class CloudCalls:
 
         def made() -> Outcome:
             try:
-                outcome = guarded(subject, call)
+                outcome = _guarded(subject, call)
                 if outcome.status is OutcomeStatus.FAILED:
                     self._pauses[subject] = pause.after(self._clock.now(), FIRST_PAUSE_S, longest_pause_s)
                 else:
