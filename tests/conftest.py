@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.tracebacks import with_lines
+from tests.turns import due
 
 TOLD = ("tests/stories/", "tests/unit/execution/")
 ON_THE_MACHINE = tuple(
@@ -26,8 +29,11 @@ settings.load_profile("htas")
 """Where a test asks for nothing else: the same examples each time, however slow a machine that others share may be."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What fails for the machine's sake is told once more, and shown (RERUN); plans, laws and stories never are."""
+    items[:], left_out = due(items, os.environ.get("HTAS_TURN") or str(date.today().toordinal()))
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         if item.nodeid.startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -640,6 +640,7 @@ def test_a_word_is_said_with_a_click(questions: Page) -> None:
     expect(questions.locator("#banner")).to_be_hidden()
 
 
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 @pytest.mark.parametrize("name", [*PAGES, "node"])
@@ -654,6 +655,7 @@ def test_axe_finds_nothing_and_nothing_overflows(
     assert unfit(page, width, scheme) == []
 
 
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 def test_axe_finds_nothing_on_recommended(width: int, scheme: str, advice: Page) -> None:

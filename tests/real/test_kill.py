@@ -118,6 +118,7 @@ def killed_at(point: str, cluster: Cluster, tmp_path: Path, **changes: Json) -> 
         trial.end()
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", [*PURCHASE, *RELEASE])
 def test_a_machine_is_bought_once_and_given_back(point: str, cluster: Cluster, tmp_path: Path) -> None:
     with killed_at(point, cluster, tmp_path) as trial:
@@ -130,6 +131,7 @@ def test_a_machine_is_bought_once_and_given_back(point: str, cluster: Cluster, t
         assert trial.daemon.stop() == 0
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", MIGRATION)
 def test_a_migration_ends_or_is_rolled_back(point: str, cluster: Cluster, tmp_path: Path) -> None:
     with killed_at(point, cluster, tmp_path) as trial:
@@ -143,6 +145,7 @@ def test_a_migration_ends_or_is_rolled_back(point: str, cluster: Cluster, tmp_pa
         assert trial.daemon.stop() == 0
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", EVICTION)
 def test_a_drain_goes_on_with_its_evictions(point: str, cluster: Cluster, tmp_path: Path) -> None:
     with killed_at(point, cluster, tmp_path) as trial:
@@ -168,6 +171,7 @@ def test_a_drain_that_is_forbidden_midway_is_undone(point: str, cluster: Cluster
         assert trial.daemon.stop() == 0
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", PREEMPTION)
 def test_a_preemption_is_finished_and_nobody_leaves_in_vain(point: str, cluster: Cluster, tmp_path: Path) -> None:
     cluster.create(node("n", "4", "8Gi"))

@@ -33,6 +33,7 @@ BACKWARDS = ("move.taken-back",)
 MOVES = (*OF_JOBS, *OF_REPLICA_SETS, *BACKWARDS)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", [*OF_JOBS, *OF_REPLICA_SETS])
 def test_after_a_kill_one_copy_runs_and_counts_on(point: str, world: World, tmp_path: Path) -> None:
     work = replica_set if point in OF_REPLICA_SETS else job

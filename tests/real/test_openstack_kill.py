@@ -21,6 +21,7 @@ STEPS = ("launch.created", "release.asked", "openstack.server-created", "opensta
 """The others are the same with every provider: test_kill.py has them all."""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("point", STEPS)
 def test_a_server_is_bought_once_and_returned(
     point: str, cluster: Cluster, openstack: OpenStack, cloud_config: Callable[..., Path], tmp_path: Path
