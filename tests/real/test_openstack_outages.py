@@ -80,6 +80,7 @@ def test_tokens_that_end_in_the_middle_are_renewed(
         openstack.start()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("hangs", [False, True], ids=["refuses connections", "hangs"])
 def test_nova_is_away_for_a_minute(
     hangs: bool, cluster: Cluster, openstack: OpenStack, config: Path, tmp_path: Path, tell: Tell
@@ -106,6 +107,7 @@ def test_nova_is_away_for_a_minute(
     )
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("service", ["rabbitmq", "nova-compute-fake1"])
 def test_the_cloud_loses_a_part_while_machines_come_and_go(
     service: str, cluster: Cluster, openstack: OpenStack, config: Path, tmp_path: Path, tell: Tell

@@ -96,6 +96,7 @@ def test_a_leader_whose_lease_ran_out_in_an_outage_ends_and_comes_back(cluster: 
         assert daemon.stop() == 0
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("status", [409, 410, 429, 500])
 def test_a_third_of_the_calls_is_refused(status: int, proxy: FaultyProxy, cluster: Cluster, tmp_path: Path) -> None:
     """409: of the writes; 410: of the lists and watches. The lease is spared, since a leader without it may end.

@@ -145,6 +145,7 @@ def _is_kept(daemon: Htas, why: str) -> bool:
     return status == 200 and why in text
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("point", STEPS)
 def test_a_daemon_killed_in_mid_move_leaves_exactly_the_replicas(point: str, shop: Shop, tmp_path: Path) -> None:
     killed = Htas(shop.config, tmp_path / "killed.log", {VARIABLE: point})
