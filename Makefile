@@ -49,14 +49,14 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/browser-packages.sh
 	$(MAKE) --jobs=4 test-real-clouds test-real-nodes test-real-clusters test-real-rest
 
-# Four parts beside each other, of 25 to 55 minutes on two cores: most of the time is spent waiting for machines to come and go. Each
+# Four parts beside each other, of 20 to 45 minutes on two cores: most of the time is spent waiting for machines to come and go. Each
 # has a control plane of its own. Each line says of which part it is. What is not named is in the clusters' part.
 # A story that fails is told once more: real leases, controllers and clouds race on two cores. Both times are in the output (RERUN), and
 # what fails twice has failed. Of stories with many cases (kill points, page sizes) some run each day: HTAS_TURN=all runs them all.
 STORY := -vv --durations=15 --reruns 1 -rRfE
-CLOUDS := $(wildcard tests/real/test_openstack*.py) tests/real/test_rearranging.py
+CLOUDS := $(wildcard tests/real/test_openstack*.py)
 NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py)
-REST := $(wildcard tests/real/test_cassandra*.py) tests/browser tests/real/test_kill.py
+REST := $(wildcard tests/real/test_cassandra*.py) tests/browser $(addprefix tests/real/test_,kill.py rearranging.py)
 
 .PHONY: test-real-clouds test-real-nodes test-real-clusters test-real-rest
 test-real-clouds: ## OpenStack
