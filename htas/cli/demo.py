@@ -22,13 +22,13 @@ from htas.daemon.virtual import VirtualDriver
 from htas.documents.alternatives import Alternative, alternative
 from htas.documents.books import books_of
 from htas.execution.ports import Ports
-from htas.experiments.workloads import openb
-from htas.experiments.workloads.day import day
 from htas.model.moves import MigrationMethod
 from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.ports import GivenError, StorePort
 from htas.profiler.accounts import ALWAYS
+from htas.sandbox.workloads import openb
+from htas.sandbox.workloads.day import day
 from htas.sandbox.world import World
 
 DAY_H = 24.0

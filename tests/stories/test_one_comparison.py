@@ -20,10 +20,10 @@ from htas.documents.books import books_of
 from htas.documents.costs import cost_report
 from htas.documents.forms import CostBy
 from htas.execution.ports import Ports
-from htas.experiments.workloads.day import day
 from htas.model.constraints import Constraints
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.profiler.accounts import ALWAYS
+from htas.sandbox.workloads.day import day
 from htas.sandbox.world import World
 from htas.web.reports.money import against
 
