@@ -40,7 +40,7 @@ def test_the_demo_the_command_and_the_page_print_the_same_figure() -> None:
     for way in ("homogeneous", "peak"):
         report = cost_report(books_of(seat.store(), picture.policy, ALWAYS, seat.present()), CostBy.GROUP, way)
         page = against(seat, picture, way, hours=24.0)
-        assert report.against in printed
+        assert (report.against in printed) == (way == "homogeneous")
         assert f"{page.told}: {float(page.amount):.2f} USD. " in report.against
         assert page.assumes == report.assumes
         assert way == "peak" or all(line in printed for line in report.assumes)
