@@ -23,12 +23,12 @@ from pathlib import Path
 from random import Random
 
 from htas.config.places import config_file
-from htas.experiments.workloads.day import SERVICES, day
 from htas.ports import TransientError
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.remote import RemoteWorld
 from htas.sandbox.server import WorldServer
 from htas.sandbox.workload import Rescale, Workload
+from htas.sandbox.workloads.day import SERVICES, day
 from htas.sandbox.world import World
 
 TAIL_S = 7200.0

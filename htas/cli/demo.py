@@ -22,13 +22,13 @@ from htas.daemon.virtual import VirtualDriver
 from htas.documents.alternatives import Alternative, alternative
 from htas.documents.books import books_of
 from htas.execution.ports import Ports
-from htas.experiments.workloads import openb
-from htas.experiments.workloads.day import day
 from htas.model.moves import MigrationMethod
 from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.ports import GivenError, StorePort
 from htas.profiler.accounts import ALWAYS
+from htas.sandbox.workloads import openb
+from htas.sandbox.workloads.day import day
 from htas.sandbox.world import World
 
 DAY_H = 24.0
@@ -118,21 +118,18 @@ def _show(state: DemoState, seconds: float) -> None:
             if part > told:
                 out.print(plain_line(state), markup=False, soft_wrap=True)
                 told = part
-    out.print(summary_view(state, _comparisons(state, store)))
+    out.print(summary_view(state, _comparison(state, store)))
     store.close()
 
 
-def _comparisons(state: DemoState, store: StorePort) -> list[Alternative | str]:
-    """What `htas cost --against` and the Money page print of the same day; why not, where it cannot be played."""
+def _comparison(state: DemoState, store: StorePort) -> Alternative | str:
+    """The cheapest single flavour, as `htas cost --against homogeneous` prints it; or why it cannot be compared."""
     seen = state.result.snapshot if state.result is not None else None
     books = books_of(lambda: nullcontext(store), state.policy, ALWAYS, state.now, seen)
-    found: list[Alternative | str] = []
-    for way in ("homogeneous", "peak") if books.bills else ():
-        try:
-            found.append(alternative(books, way))
-        except GivenError as error:
-            found.append(str(error))
-    return found
+    try:
+        return alternative(books, "homogeneous") if books.bills else ""
+    except GivenError as error:
+        return str(error)
 
 
 def _steps(driver: VirtualDriver, world: World, length_s: float, seconds: float) -> Iterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -142,7 +141,7 @@ def plain_line(state: DemoState) -> str:
     )
 
 
-def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> RenderableType:
+def summary_view(state: DemoState, other: Alternative | str) -> RenderableType:
     """What it came to, how it compares, and where to go next."""
     ledger, currency = state.world.ledger, state.policy.catalogue.currency
     spent = state.spent_nano_seconds()
@@ -160,14 +159,10 @@ def summary_view(state: DemoState, comparisons: Sequence[Alternative | str]) -> 
     mean_ms, most_ms = 1000 * state.planning_s / max(1, state.cycles), 1000 * state.longest_plan_s
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")
     table.add_row("HTAS", f"{bill_amount(spent):.2f} {currency}", style="bold green")
-    compared_with: list[RenderableType] = []
-    said: set[str] = set()
-    for other in comparisons:
-        line = other if isinstance(other, str) else compared(other, spent, currency)
-        assumes = other.assumes if isinstance(other, Alternative) else ()
-        compared_with.append(Text(line, style="bold"))
-        compared_with += [Text(f"  {line}", style="dim") for line in assumes if line not in said]
-        said.update(assumes)
+    line = other if isinstance(other, str) else compared(other, spent, currency)
+    compared_with = [Text(line, style="bold")] if line else []
+    if isinstance(other, Alternative):
+        compared_with += [Text(f"  {assumed}", style="dim") for assumed in other.assumes]
     return Group(Text("\nSummary", style="bold"), table, *compared_with, Text(NEXT, style="dim"))
 
 

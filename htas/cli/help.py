@@ -12,7 +12,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Plan", "htas plan --from dump.json", ("plan", "optimize", "replay", "check")),
     ("Money", "htas simulate --from dump.json --flavours prices.yaml", ("simulate", "cost", "flavours")),
     ("Operate", "htas approve --list", ("run", "approve", "migrate", "store", "notices", "adopt", "handback", "agent")),
-    ("Develop", "htas demo --hours 4", ("demo", "sandbox", "experiment", "completion", "man")),
+    ("Develop", "htas demo --hours 4", ("demo", "sandbox", "completion", "man")),
 )
 """(title, example, commands) of each group, in the order of the help."""
 

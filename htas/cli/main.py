@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import htas
-from htas.cli import experiment_commands as experiments
 from htas.cli import explain_commands as explaining
 from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
@@ -42,7 +41,6 @@ migrate_app = typer.Typer(help="Migrate a running pod with its progress.", no_ar
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(stores.app, name="store")
 app.add_typer(notices.app, name="notices")
-app.add_typer(experiments.app, name="experiment")
 
 
 def _version(wanted: bool) -> None:

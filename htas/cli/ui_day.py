@@ -20,12 +20,13 @@ from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.baselines import fixed_set
-from htas.experiments.baselines.default_kubernetes import flavour_of
-from htas.experiments.workloads.day import day
 from htas.model.modes import Approval, Charge
+from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy
+from htas.model.policy import Fallback, FallbackMode, Policy
 from htas.ports import StorePort
+from htas.sandbox.fixed_nodes import nodes_for
 from htas.sandbox.workload import Arrival, ControllerKind, Workload
+from htas.sandbox.workloads.day import day
 from htas.sandbox.world import World
 from htas.web.seat import RECOMMEND, Seat
 
@@ -40,6 +41,16 @@ def _of_deployment(arrival: Arrival) -> Arrival:
         return arrival
     task = msgspec.structs.replace(arrival.task, template=f"Deployment/{arrival.task.name}")
     return msgspec.structs.replace(arrival, task=task)
+
+
+FLAVOUR = "m1.medium"
+"""The flavour of the nodes that are there."""
+
+
+def as_kube_scheduler(policy: Policy) -> Policy:
+    """A policy that only places pods, as kube-scheduler's defaults do: on the node with the most left."""
+    least_allocated = Packing(PackingAlgorithm.SCORED, Scoring(ScoringStrategy.LEAST_ALLOCATED))
+    return msgspec.structs.replace(policy, groups=(), packing=least_allocated, fallback=Fallback(mode=FallbackMode.OFF))
 
 
 class PlayedDay(ABC):
@@ -121,14 +132,14 @@ class PlayedBeside(PlayedDay):
         policy = load_configuration(config_file("htas.yaml")).policy
         work, world = with_deployments(day(seed)), World(seed=seed)
         super().__init__(world, hours, speed)
-        flavour = policy.catalogue.named(flavour_of(policy.catalogue))
+        flavour = policy.catalogue.named(FLAVOUR)
         assert flavour is not None
-        nodes = fixed_set.nodes_for(flavour, work.arrivals)
+        nodes = nodes_for(flavour, work.arrivals)
         world.add_nodes(msgspec.structs.replace(node, created_at=world.clock.now()) for node in nodes)
         world.load(work)
         journal = SqliteStore(":memory:")
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, journal, world.announcer)
-        scheduler = Daemon(ports, policy, keeps_history=False, planner=fixed_set.plan)
+        scheduler = Daemon(ports, as_kube_scheduler(policy), keeps_history=False)
         self._driver = VirtualDriver(world, scheduler)
         watching = WatchingPorts(world.clock, world.cluster, self._store, world.announcer)
         self._htas = Recommender(watching, policy, Charge())

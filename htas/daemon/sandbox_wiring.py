@@ -9,12 +9,12 @@ from pathlib import Path
 
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
-from htas.experiments.workloads.day import day
 from htas.model.policy import NodeGroup
 from htas.sandbox.cloud import Chances
 from htas.sandbox.migration import Rates
 from htas.sandbox.remote import RemoteWorld
 from htas.sandbox.server import WorldServer
+from htas.sandbox.workloads.day import day
 from htas.sandbox.world import World
 
 

@@ -28,7 +28,7 @@ from htas.planning.schedule import Scheduled, schedule
 from htas.planning.writing import place_only, write_plan
 
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
-"""What decides: `plan`, or in an experiment somebody else's way of deciding."""
+"""What decides: `plan`, or in an experiment (`tools/lab`) a baseline."""
 
 
 def plan(

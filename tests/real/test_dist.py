@@ -68,6 +68,13 @@ def test_it_is_the_wheel_that_runs(installed: Path, tmp_path: Path) -> None:
     assert Path(shipped).is_relative_to(installed), "the demo's configuration is in the wheel"
 
 
+def test_the_wheel_holds_the_product_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"htas"}
+    assert not [name for name in names if name.startswith(("htas/experiments/", "htas/trials/"))]
+
+
 def test_the_sample_is_played(installed: Path, tmp_path: Path) -> None:
     done = run(installed, tmp_path, "demo", "--sample", "--seconds", 0)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from htas.experiments.workloads.day import SHAPES
+from htas.sandbox.workloads.day import SHAPES
 from tests.real.conftest import Tell
 from tests.real.harness import BATCH, CONFIG_MAPS, Cluster, Htas, configuration, eventually, htas
 from tests.real.work import Json, deployment, job

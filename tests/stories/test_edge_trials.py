@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.experiments.edge.contenders import BASELINES, KUBEDSM, edge_contenders
-from htas.experiments.edge.results import EdgeRun
-from htas.experiments.edge.scenarios import SCENARIOS, SERVICES, workload
-from htas.trials.edge import run
+from tools.lab.edge.contenders import BASELINES, KUBEDSM, edge_contenders
+from tools.lab.edge.results import EdgeRun
+from tools.lab.edge.scenarios import SCENARIOS, SERVICES, workload
+from tools.lab.trials.edge import run
 
 CONTENDERS = edge_contenders()
 

@@ -13,17 +13,18 @@ from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.baselines import fixed_set
 from htas.model.modes import Charge
 from htas.model.nodes import CLUSTER_LABEL, Node
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.policy import Fallback, FallbackMode, NodeGroup, Policy
 from htas.model.savings import Savings
+from htas.sandbox.fixed_nodes import nodes_for
 from htas.sandbox.workload import Arrival, Rescale, Workload
 from htas.sandbox.world import World
 from tests.builders import amounts, make_flavour, make_policy
 from tests.stories.play import job, jobs, service
 from tools.bench.recommended import Case, compared
+from tools.lab.baselines import fixed_set
 
 BIG = make_flavour("big", "8", "32Gi", "0.40")
 SMALL = make_flavour("small", "2", "8Gi", "0.10")
@@ -39,7 +40,7 @@ def policy(**changes: object) -> Policy:
 
 
 def nodes(count: int) -> tuple[Node, ...]:
-    found = fixed_set.nodes_for(BIG, [job("peak", runs_s=60.0, cpu_m=8000)], least=count)
+    found = nodes_for(BIG, [job("peak", runs_s=60.0, cpu_m=8000)], least=count)
     return tuple(replace_name(node, i) for i, node in enumerate(found[:count]))
 
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from htas.experiments.contenders import ACQUISITION_LAG_S, Contender, contenders
-from htas.experiments.results import RunResult
-from htas.experiments.workloads.patterns import Pattern, Shape, workload
 from htas.model.billing import Billing
 from htas.model.resources import Resources
 from htas.sandbox.ledger import Ledger, Rental
 from htas.sandbox.workload import Load, Rescale, Workload
-from htas.trials.bill import Trial, billed_until, run
-from htas.trials.observing import Reckoning
 from tests.stories.play import GIB, Story, job, service
+from tools.lab.contenders import ACQUISITION_LAG_S, Contender, contenders
+from tools.lab.results import RunResult
+from tools.lab.trials.bill import Trial, billed_until, run
+from tools.lab.trials.observing import Reckoning
+from tools.lab.workloads.patterns import Pattern, Shape, workload
 
 SMALL = Pattern("small", Shape.ON_OFF, high=8.0, low=1.0, length_s=600.0, period_s=300.0)
 CONTENDERS = contenders()

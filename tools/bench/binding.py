@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from htas.experiments.workloads.day import SHAPES
 from htas.ports import HTASError
+from htas.sandbox.workloads.day import SHAPES
 from tools.testenv.cluster import NODES, PODS, Cluster, Json, eventually
 from tools.testenv.daemon import Htas, configuration
 

@@ -30,15 +30,16 @@ import yaml
 from htas.config.document import read_document
 from htas.config.loader import ConfigurationError, load_catalogue, load_configuration
 from htas.config.places import config_file
-from htas.experiments.contenders import Contender
-from htas.experiments.results import RunResult
-from htas.experiments.workloads import openb, patterns
 from htas.model.billing import Billing
 from htas.model.pods import WorkKind
 from htas.model.policy import EmptyRelease, Limits, Policy
 from htas.planning.planner import plan
 from htas.sandbox.workload import Task, Workload
-from htas.trials.bill import Trial, run
+from htas.sandbox.workloads import openb
+from tools.lab.contenders import Contender
+from tools.lab.results import RunResult
+from tools.lab.trials.bill import Trial, run
+from tools.lab.workloads import patterns
 
 SHIPPED = ("htas.yaml", "openstack.yaml", "kwok.yaml", "cassandra.yaml", "chart")
 CHART = Path(__file__).parents[2] / "deploy" / "manifests" / "htas.yaml"

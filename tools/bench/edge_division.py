@@ -1,9 +1,9 @@
 """The edge's scenarios with the load divided otherwise: which division shows what KubeDSM 6.3 reports of its services?
 
     python -m tools.bench.edge_division same-pods --seeds 5 --to results/same-pods
-    htas experiment report results/same-pods
+    python -m tools.lab report results/same-pods
 
-As `htas experiment run edge` plays them, the pods of each service ask for as much memory in sum. `same-pods` gives
+As `python -m tools.lab run edge` plays them, the pods of each service ask for as much memory in sum. `same-pods` gives
 every service as many pods, `same-cores` as many cores in sum. Twelve contenders in ten scenarios, as there.
 """
 
@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from htas.experiments.edge.contenders import edge_contenders
-from htas.experiments.edge.results import EDGE, EdgeResults, EdgeRun, write_edge_results
-from htas.experiments.edge.scenarios import EDGE_NODES, GB, MIB, SCENARIOS, SERVICES, workload
-from htas.experiments.results import Timing
-from htas.trials import edge
+from tools.lab.edge.contenders import edge_contenders
+from tools.lab.edge.results import EDGE, EdgeResults, EdgeRun, write_edge_results
+from tools.lab.edge.scenarios import EDGE_NODES, GB, MIB, SCENARIOS, SERVICES, workload
+from tools.lab.results import Timing
+from tools.lab.trials import edge
 
 CORES = sum(cores for cores, _ in EDGE_NODES.values())
 MEMORY = sum(gb for _, gb in EDGE_NODES.values()) * GB

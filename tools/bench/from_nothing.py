@@ -28,7 +28,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from htas.experiments.workloads.day import SHAPES
+from htas.sandbox.workloads.day import SHAPES
 from tools.bench.binding import CREATORS, SPACE, UNLIMITED, Binds, manifest
 from tools.testenv.cluster import Cluster
 from tools.testenv.daemon import Htas, configuration

@@ -100,7 +100,7 @@ def _bound(policy: Policy, snapshot: ClusterSnapshot, cost: int) -> int:
     capacities = [tuple(axis.vector(flavour.allocatable).tolist()) for flavour in flavours]
     prices = [flavour.nanos_per_hour for flavour in flavours]
     fluid = lower_bound_nanos(demand.sum(axis=0).tolist(), capacities, prices)
-    patterns = pattern_bound_nanos(tuple(sorted(shapes.items())), tuple(capacities), tuple(prices), (), cost)
+    patterns = pattern_bound_nanos(tuple(sorted(shapes.items())), tuple(capacities), tuple(prices), cost)
     return max(fluid, patterns)
 
 

@@ -35,10 +35,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from htas.experiments.workloads.openb import SAMPLE, openb
 from htas.planning.solvers.cheapest_mix.finish import Counts
 from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, pattern_of
 from htas.planning.solvers.cheapest_mix.mix import cheapest
+from htas.sandbox.workloads.openb import SAMPLE, openb
 from tools.bench.mix_greedy import greedy_cost
 from tools.bench.numbers import numbers
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from htas.experiments.report.drawing import BLUE, GREEN, GREY, ORANGE, legend_above, new_figure, save, styled
 from tools.bench.priority_categories import (
     BETTER,
     BETTER_OPTIMAL,
@@ -18,6 +17,7 @@ from tools.bench.priority_categories import (
     Line,
     category,
 )
+from tools.lab.report.drawing import BLUE, GREEN, GREY, ORANGE, legend_above, new_figure, save, styled
 
 BAR_WIDTH = 0.84
 """Of the space between two groups: what is left parts them."""

@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from htas.experiments.baselines import fixed_set
-from htas.experiments.baselines.default_kubernetes import flavour_of
+from htas.sandbox.fixed_nodes import nodes_for
 from tools.bench.money.__main__ import seeds
 from tools.bench.money.families import families
 from tools.bench.money.playing import as_shipped
 from tools.bench.recommended import Case, compared
+from tools.lab.baselines.default_kubernetes import flavour_of
 
 FAMILIES = (
     "stable",
@@ -74,7 +74,7 @@ def play(family: str, seed: int) -> Played:
     scene = families()[family].draw(seed)
     flavour = scene.catalogue.named(flavour_of(scene.catalogue))
     assert flavour is not None
-    nodes = fixed_set.nodes_for(flavour, scene.work.arrivals)
+    nodes = nodes_for(flavour, scene.work.arrivals)
     case = Case(scene.work, nodes, as_shipped(scene.catalogue), scene.startup_s, seed, scene.chances)
     found = compared(case)
     return Played(

@@ -15,7 +15,6 @@ from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.baselines import fixed_set
 from htas.model.claims import Instance, InstanceState
 from htas.model.modes import Charge
 from htas.model.nodes import Node
@@ -26,6 +25,7 @@ from htas.planning.planner import Planner, plan
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
+from tools.lab.baselines import fixed_set
 
 LOOK_S = 10.0
 """Between two looks of HTAS that recommends: pods that come and go in between are not seen at all."""

@@ -25,14 +25,14 @@ import msgspec
 from htas.cli.demo import trace_policy
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.experiments.workloads.day import day
-from htas.experiments.workloads.openb import openb
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import RunLengths
 from htas.model.record import Run
 from htas.model.resources import Resources
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.sandbox.workload import Arrival, Task
+from htas.sandbox.workloads.day import day
+from htas.sandbox.workloads.openb import openb
 from tools.bench.estimating import Always, Guesser, Learned, SoFar, errors, run_of, walk
 from tools.bench.playing import Played, play
 

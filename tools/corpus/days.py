@@ -12,18 +12,18 @@ import msgspec
 from htas.cli.demo import trace_policy
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.experiments.contenders import Contender
-from htas.experiments.designs import contender_of, design, on_trace
-from htas.experiments.edge.contenders import EdgeContender, edge_contenders
-from htas.experiments.workloads.day import day
-from htas.experiments.workloads.openb import SAMPLE, openb
 from htas.model.policy import Policy
 from htas.planning.planner import Planner, plan
 from htas.sandbox.workload import Workload
+from htas.sandbox.workloads.day import day
+from htas.sandbox.workloads.openb import SAMPLE, openb
 from htas.sandbox.world import World
-from htas.trials import bill, edge
-from htas.trials.sandboxed import daemon_of
 from tools.corpus.recording import Recorder
+from tools.lab.contenders import Contender
+from tools.lab.designs import contender_of, design, on_trace
+from tools.lab.edge.contenders import EdgeContender, edge_contenders
+from tools.lab.trials import bill, edge
+from tools.lab.trials.sandboxed import daemon_of
 
 PAPERS = ("htas", "htas-default", "htas-mix")
 EDGES = ("kubedsm", "kubedsm/mid-mig", "kubedsm/respect-d", "kubedsm/c-over-a")

@@ -17,7 +17,7 @@ from tools.mutants.mutations import Mutant
 SUITE = (
     "tests/unit/cli",
     "tests/unit/daemon",
-    "tests/unit/experiments",
+    "tests/unit/lab",
     "tests/unit/planning",
     "tests/unit/execution",
     "tests/unit/sandbox",

@@ -1,7 +1,7 @@
 """Draws docs/pictures/bill.svg, the README's picture, from docs/paper/savings.csv: `python -m tools.site.bill`.
 
-The bills of four patterns of work, as a share of Cluster Autoscaler's. `htas experiment run paper` plays them, and
-`htas experiment report` writes the savings: ten seeds, paired seed by seed.
+The bills of four patterns of work, as a share of Cluster Autoscaler's. `python -m tools.lab run paper` plays them, and
+`python -m tools.lab report` writes the savings: ten seeds, paired seed by seed.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
 from tests.stories.play import job, service
 from tests.unit.cli.dump import everything
+from tools.lab.commands import app as lab
 from tools.site.commands import HEAD
 
 ROOT = Path(__file__).parents[3]
@@ -39,12 +40,6 @@ PARSED = {
     "htas demo --sample": LONG,
     "htas demo --trace FILE": LONG,
     "htas demo --hours 6 --seconds 10": LONG,
-    "htas experiment run paper": LONG,
-    "htas experiment run paper --policy default-kubernetes --policy paper-as-printed"
-    " --policy paper-as-printed/pod-by-pod": LONG,
-    "htas experiment run paper --seeds 11-20 --policy default-kubernetes --policy paper-as-printed": LONG,
-    "htas experiment run edge": LONG,
-    "htas experiment report results": "needs an experiment's results; tests/unit/experiments/test_report.py runs it",
     "htas plan --config config/kwok.yaml": CLUSTER,
     "htas plan --config config/mine.yaml": CLUSTER,
     "htas plan --server htas-system/htas": SERVER,
@@ -89,6 +84,7 @@ PARSED = {
 }
 """Commands that cannot be run here, each with the reason. All their verbs and options are there, as with the others."""
 
+LAB_RUN = "python -m tools.lab"
 PLACEHOLDERS = {"NAMESPACE/NAME": "default/huge", "NAME": "fixed-1", "N": "1"}
 
 
@@ -123,6 +119,7 @@ MENTIONED = sorted({" ".join(found.split()) for page in TEXTS for found in re.fi
 IN_A_CONTAINER = sorted(
     {typed(found) for page in TEXTS for line in lines(page) for found in re.findall(r"(?<= -- )htas .*", line)}
 )
+LAB = sorted({typed(found) for page in TEXTS for found in re.findall(rf"{LAB_RUN} [^`\n]+", page)})
 OTHERS = sorted(
     {
         line
@@ -186,6 +183,11 @@ def test_every_verb_and_option_that_is_printed_exists(command: str) -> None:
         assert command in MENTIONED and type(error).__name__ in ("MissingParameter", "NoArgsIsHelpError"), error
 
 
+@pytest.mark.parametrize("command", LAB)
+def test_every_experiment_that_is_printed_can_be_asked_for(command: str) -> None:
+    _idle(get_command(lab)).main(shlex.split(command.removeprefix(LAB_RUN)), standalone_mode=False)
+
+
 def _idle(command: Any) -> Any:
     """A command that checks what it is given and does nothing."""
     for inner in getattr(command, "commands", {}).values():
@@ -214,6 +216,7 @@ def test_blocks_are_found() -> None:
     """That the patterns above still find what there is: a page in another style would pass unseen."""
     assert len(COMMANDS) > 40
     assert len(IN_A_CONTAINER) > 10
+    assert len(LAB) > 6
     assert {"htas simulate --from dump.json --flavours config/flavours/nectar.yaml", "htas cost --against peak"} <= {
         *COMMANDS
     }

@@ -62,7 +62,7 @@ def test_commands_that_only_read_load_nothing_heavy(config: Path, words: str) ->
     assert packages(loaded_by(*words.split(), "--config", config)) & HEAVY == set()
 
 
-@pytest.mark.parametrize("words", ["", "plan", "run", "experiment run", "migrate pod"])
+@pytest.mark.parametrize("words", ["", "plan", "run", "migrate pod"])
 def test_help_loads_nothing_heavy_and_nothing_that_reads_a_configuration(words: str) -> None:
     modules = loaded_by(*words.split(), "--help")
     assert packages(modules) & HEAVY == set()

@@ -7,11 +7,11 @@ import statistics
 import msgspec
 import pytest
 
-from htas.experiments.workloads.openb import SAMPLE, openb
 from htas.model.pods import WorkKind
 from htas.model.policy import RunLengths
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Task, Workload
+from htas.sandbox.workloads.openb import SAMPLE, openb
 from tests.builders import batch_group, make_policy
 from tools.bench.estimating import Always, Errors, Guess, Learned, SoFar, errors, walk
 from tools.bench.playing import play

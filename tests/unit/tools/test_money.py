@@ -11,8 +11,6 @@ import pytest
 from htas.cli.tables import show
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.experiments.contenders import Contender
-from htas.experiments.workloads.openb import GPU_MILLI
 from htas.model.billing import Billing
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.moves import MigrationMethod
@@ -21,7 +19,7 @@ from htas.model.policy import CleaningRules
 from htas.model.resources import Resources
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
-from htas.trials.bill import Trial, run
+from htas.sandbox.workloads.openb import GPU_MILLI
 from tests.builders import amounts, make_node, make_pod
 from tools.bench.money.__main__ import CONTENDERS, seeds
 from tools.bench.money.accounting import Accountant, used
@@ -33,9 +31,11 @@ from tools.bench.money.families import families
 from tools.bench.money.playing import Played, as_shipped, contender_of, play
 from tools.bench.money.scenes import Scene
 from tools.bench.money.table import estimate, rows, table
+from tools.lab.contenders import Contender
+from tools.lab.trials.bill import Trial, run
 
 GIB = 2**30
-TRACE = Path(__file__).parents[3] / "htas/experiments/workloads/openb_sample.csv"
+TRACE = Path(__file__).parents[3] / "htas/sandbox/workloads/openb_sample.csv"
 
 
 @pytest.mark.parametrize("name", families(TRACE))

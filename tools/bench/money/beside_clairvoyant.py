@@ -9,12 +9,12 @@ import msgspec
 from rich.table import Table
 
 from htas.model.resources import PODS
-from htas.trials.bill import run_with_starts
 from tools.bench.money.clairvoyant import Stay, near_optimum, problem
 from tools.bench.money.families import families
 from tools.bench.money.playing import HTAS, contender_of, trial_of
 from tools.bench.money.scenes import Scene
 from tools.bench.money.table import Estimate, estimate
+from tools.lab.trials.bill import run_with_starts
 
 STEADY = ("stable", "growing", "cycle", "on-off", "memory-bound", "long")
 GOALS = {**dict.fromkeys(STEADY, 1.08), "heavy-tailed": 1.20, "heavy-unstated": 1.35}

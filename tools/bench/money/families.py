@@ -15,7 +15,6 @@ from random import Random
 
 import msgspec
 
-from htas.experiments.workloads import openb, patterns
 from htas.model.billing import Billing
 from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.flavours import Catalogue, Flavour
@@ -24,6 +23,7 @@ from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Rescale, Task, Workload
+from htas.sandbox.workloads import openb
 from tools.bench.money.elsewhere import ELSEWHERE
 from tools.bench.money.everyday import EVERYDAY
 from tools.bench.money.farms import FARMS
@@ -42,6 +42,7 @@ from tools.bench.money.scenes import (
     with_gpus,
 )
 from tools.bench.money.sites import SITES
+from tools.lab.workloads import patterns
 
 
 def _billed(catalogue: Catalogue, granularity_s: int) -> Catalogue:

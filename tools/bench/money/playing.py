@@ -11,16 +11,16 @@ import msgspec
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.daemon.cycle import CycleResult
-from htas.experiments.contenders import WELL_SET, Contender, contenders, tuned_to
-from htas.experiments.results import RunResult
 from htas.model.flavours import Catalogue
 from htas.model.policy import Limits, Policy
 from htas.planning.planner import plan
-from htas.trials.bill import Trial, run
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.families import families
 from tools.bench.money.scenes import Scene
 from tools.bench.money.switches import EVICTS, HTAS, MOVES_SERVICES, by_eviction, with_services_moved, without
+from tools.lab.contenders import WELL_SET, Contender, contenders, tuned_to
+from tools.lab.results import RunResult
+from tools.lab.trials.bill import Trial, run
 
 ONE = "cluster-autoscaler-one"
 SHIPPED = ("cluster-autoscaler", "karpenter")

@@ -13,8 +13,6 @@ import msgspec
 
 from htas.config.loader import load_catalogue
 from htas.config.places import config_file
-from htas.experiments.contenders import ACQUISITION_LAG_S
-from htas.experiments.workloads.openb import GPU_MILLI
 from htas.model.constraints import UNCONSTRAINED, Constraints, PodAffinityTerm
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import HOSTNAME_LABEL
@@ -23,6 +21,8 @@ from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, ControllerKind, Load, Rescale, Task, Workload
+from htas.sandbox.workloads.openb import GPU_MILLI
+from tools.lab.contenders import ACQUISITION_LAG_S
 
 GIB, MINUTE_S, HOUR_S = 2**30, 60.0, 3600.0
 DEPLOYED, STATEFUL = ControllerKind.REPLICA_SET, ControllerKind.STATEFUL_SET

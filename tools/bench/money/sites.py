@@ -12,10 +12,10 @@ from random import Random
 
 import msgspec
 
-from htas.experiments.workloads.openb import GPU_MILLI
 from htas.model.billing import Billing
 from htas.model.flavours import Catalogue
 from htas.sandbox.workload import Arrival, Budget, HorizontalScaler, Load, Rescale, Workload
+from htas.sandbox.workloads.openb import GPU_MILLI
 from tools.bench.money.scenes import (
     DEPLOYED,
     HOUR_S,

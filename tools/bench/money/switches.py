@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from htas.experiments.designs import SWITCHES, each_group
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
+from tools.lab.designs import SWITCHES, each_group
 
 HTAS = "htas"
 

@@ -8,9 +8,9 @@ from statistics import fmean, geometric_mean
 
 from rich.table import Table
 
-from htas.experiments.report.statistics import half_width
 from tools.bench.money.playing import FAIR, Played
 from tools.bench.money.switches import HTAS
+from tools.lab.report.statistics import half_width
 
 ENOUGH_S, LONGER = 30.0, 1.25
 """HTAS may wait as long as this on average, or so many times what the best fair baseline does."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from htas.experiments.workloads.day import SHAPES
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
+from htas.sandbox.workloads.day import SHAPES
 
 Json = dict[str, Any]
 JOBS_A_MINUTE = 37.5

@@ -62,18 +62,6 @@ def resource_cuts(instance: MixProblem, pricer: Pricer) -> list[Cut]:
     return cuts
 
 
-def less_rooms(cut: Cut, instance: MixProblem, rooms: Sequence[tuple[Ints, int]]) -> Cut:
-    """A cut once nodes that cost nothing have taken the most of it that they could hold, were work fluid."""
-    if not rooms:
-        return cut
-    prices = np.array(cut.prices, dtype=np.int64)
-    held = 0
-    for room, count in rooms:
-        one = instance.having(room)
-        held += count * Pricer.of(one).fluid_most(0, prices) if (one.most > 0).any() else 0
-    return Cut(cut.worths, cut.needed - held, cut.prices)
-
-
 def whole_bound(cuts: Sequence[Cut], costs: Ints, at_most: int) -> int:
     """The least cost of whole machines that satisfy all cuts, as far as CP-SAT proves it; 0 for too large numbers.
 

@@ -84,14 +84,6 @@ class MixProblem:
     def within(self, limits: tuple[Limit, ...]) -> MixProblem:
         return replace(self, limits=limits)
 
-    def having(self, room: Ints) -> MixProblem:
-        """The same items beside one kind of machine, of this capacity, that takes them all."""
-        everything = np.ones((1, len(self.counts)), dtype=np.bool_)
-        price = np.ones(1, dtype=np.int64)
-        return MixProblem(
-            self.requests, self.counts, np.zeros_like(self.levels), room[None, :], price, everything, self.holds[:1]
-        )
-
     def undominated(self) -> tuple[MixProblem, Ints, Ints]:
         """(the instance without kinds that another one replaces, the kinds kept, for each kind who stands in for it).
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.cheapest_mix.bounds import Cut, farley, less_rooms, resource_cuts, whole_bound
+from htas.planning.solvers.cheapest_mix.bounds import Cut, farley, resource_cuts, whole_bound
 from htas.planning.solvers.cheapest_mix.exact import is_small, prove
 from htas.planning.solvers.cheapest_mix.finish import (
     Counts,
@@ -89,21 +89,6 @@ def _cheapest(instance: MixProblem, hints: Mapping[Pattern, int], effort: Effort
     if search.best is None:
         return None
     return Mix(search.best, search.cost, min(search.bound, search.cost), search.is_proved)
-
-
-def bound_of(instance: MixProblem, rooms: Sequence[tuple[Ints, int]], cost: int, effort: Effort) -> int:
-    """The bound alone, for some way to hold the items that costs `cost`.
-
-    `rooms` are (capacity, how many) of nodes that cost nothing: what they could hold at most is taken off every cut.
-    """
-    instance, _, _ = instance.undominated()
-    optimal = optimum(instance, LITTLE_DYNAMIC, effort) if not rooms else None
-    if optimal is not None:
-        return cost_of(optimal)
-    generated = generate(instance, (), effort, share=1.0)
-    pricer = Pricer.of(instance)
-    cuts = [less_rooms(cut, instance, rooms) for cut in (*generated.cuts[-6:], *resource_cuts(instance, pricer))]
-    return max([whole_bound(cuts, pricer.costs, cost), *(farley(cut, pricer.costs) for cut in cuts)])
 
 
 def _whole_bound(instance: MixProblem, generated: Generated, cost: int) -> int:

@@ -26,7 +26,6 @@ class Found:
 
     x: Ints | None
     bound: int
-    is_optimal: bool
 
 
 class StageModel:
@@ -132,11 +131,11 @@ class StageModel:
         status = solver.solve(self._model)
         clock.work(solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Found(None, _bound(solver, status), False)
+            return Found(None, _bound(solver, status))
         x = np.zeros_like(self._program.home)
         for (k, j), variable in self._x.items():
             x[k, j] = solver.value(variable)
-        return Found(x, _bound(solver, status), status == cp_model.OPTIMAL)
+        return Found(x, _bound(solver, status))
 
 
 _UNBOUNDED = 2**40

@@ -13,8 +13,9 @@ from ortools.sat.python import cp_model
 from htas.planning.solvers.cheapest_mix.exact import prove
 from htas.planning.solvers.cheapest_mix.finish import cost_of, covers, tidied
 from htas.planning.solvers.cheapest_mix.instance import Effort, Limit, MixProblem, pattern_of
-from htas.planning.solvers.cheapest_mix.mix import bound_of, cheapest
+from htas.planning.solvers.cheapest_mix.mix import cheapest
 from htas.planning.solvers.cheapest_mix.pricing import Pricer
+from tools.bench.pattern_bound import bound_of
 
 GIB = 1024
 
@@ -163,24 +164,10 @@ def test_the_bound_never_exceeds_the_optimum(seed: int) -> None:
     work = random_work(Random(seed), 8, levels=1 + seed % 3)
     optimum = least_by_brute_force(work)
     for effort in (0.0, 5.0, 2000.0):
-        assert bound_of(work, [], optimum, Effort(effort)) <= optimum
+        assert bound_of(work, optimum, Effort(effort)) <= optimum
         mix = cheapest(work, {}, Effort(effort))
         assert mix is not None
         assert mix.bound <= optimum <= mix.cost
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_rooms_that_cost_nothing_lower_the_bound_as_far_as_they_could_serve(seed: int) -> None:
-    """The optimum with a free node is that of a kind of price nothing, used once: tried for every content of it."""
-    random = Random(seed)
-    work = random_work(random, 6)
-    room = np.array([random.randint(1, 16), random.randint(1, 32)], dtype=np.int64)
-    best = least_by_brute_force(work)
-    for held in product(*(range(count + 1) for count in work.counts.tolist())):
-        if (np.array(held) @ work.requests <= room).all():
-            rest, _ = work.part(work.counts - np.array(held))
-            best = min(best, least_by_brute_force(rest))
-    assert bound_of(work, [(room, 1)], 10**6, Effort(500)) <= best
 
 
 def proven_optimum(work: MixProblem) -> int:

@@ -1,1 +1,0 @@
-"""Experiments: workloads, and what they cost."""

@@ -1,1 +1,0 @@
-"""Workloads for the sandbox."""

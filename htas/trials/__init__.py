@@ -1,4 +1,0 @@
-"""Trials of experiments: a contender plays a workload in a sandbox of its own, and is measured from outside.
-
-`htas.experiments` says who plays what and what is made of the results, and knows no daemon; here the real daemon plays.
-"""
