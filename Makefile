@@ -87,12 +87,13 @@ docs: $(STAMP) ## the documentation as a site in out/site; too many words or a l
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .PHONY: check
-check: $(STAMP) ## ruff, mypy --strict, the import contracts, and what nothing uses
+check: $(STAMP) ## ruff, mypy --strict, the import contracts, what nothing uses, and sizes that may only go down
 	$(BIN)/ruff check htas tests tools
 	$(BIN)/ruff format --check htas tests tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/vulture
+	$(BIN)/python -m tools.ratchet
 
 .PHONY: bench
 bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods, and with 100 flavours

@@ -20,7 +20,7 @@ ON_THE_MACHINE = tuple(
 )
 """Tests with programs, sockets and threads: two cores that others share may starve one of them for seconds."""
 HOW_TO_RENEW = """
-The story still ends as it should, but goes another way than the one on record (tests/corpus/stories.jsonl.xz).
+The story still ends as it should, but goes another way than the one on record (tests/corpus/stories.jsonl).
 If that is meant: python -m tools.corpus renew --stories
 It prints where each story that changed begins to differ; read that before you commit what it wrote."""
 
@@ -56,15 +56,15 @@ def pytest_runtest_makereport(call: pytest.CallInfo[object]) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """What a daemon does to the world, call by call, and what its cycles tell of it, is as it was."""
+    """A daemon's calls on cluster and cloud, and outcomes that no call shows, are as recorded."""
     is_recording = item.config.getoption("--corpus", None) is not None
     if is_recording or not item.nodeid.startswith(TOLD) or item.nodeid not in recorded():
         return (yield)
     from tools.corpus import stories
 
-    with stories.listening(stories.ON_THE_WORLD) as lines:
+    with stories.listening() as lines:
         result = yield
-    how = stories.first_difference(recorded()[item.nodeid], lines)
+    how = stories.first_difference(recorded()[item.nodeid], stories.shortened(lines))
     if how:
         pytest.fail(f"{how}{HOW_TO_RENEW}", pytrace=False)
     return result

@@ -1,35 +1,43 @@
 """Decisions on record: does a change of the inside of planning change any?
 
+python -m tools.corpus renew            # takes today's decisions for right; read the diff of tests/corpus
+python -m tools.corpus show ID          # a question with its policy, and what was decided on it
 python -m tools.corpus record DIR       # plays the tests, stories and days; 10 minutes
 python -m tools.corpus compare DIR      # plans all of it anew and prints what differs
 python -m tools.corpus stories DIR      # plays the stories anew and prints which go another way
+python -m tools.corpus choose DIR       # makes the small corpus of the tests from that
 python -m tools.corpus answers          # makes the plans, searches and simulations of random clusters anew
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from htas.adapters.sqlite.store import SqliteStore
-from htas.planning.planner import plan
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
 from tools.corpus import answers, stories
-from tools.corpus.decisions import Asked, Corpus, Decision, merge, write
-from tools.corpus.documents import decided, differences
+from tools.corpus.answers import ASKED, PLANS, RECORDED, SEARCHES, SIMULATIONS
+from tools.corpus.decisions import Asked, Corpus, write
+from tools.corpus.decisions import merge as merge_parts
+from tools.corpus.documents import Document, brief, differences, lost_fields
 from tools.corpus.recording import Recorder
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "corpus"
-"""The part of a corpus that the tests plan anew."""
-MOST_BYTES = 40_000
-"""Of a decision of the small corpus: a snapshot of some fifty pods."""
+"""The corpus in git, that the tests plan anew: a folder for each of ASKED."""
+MOST_BYTES: Mapping[str, int] = {RECORDED: 1_300_000, PLANS: 300_000, SEARCHES: 250_000, SIMULATIONS: 280_000}
+"""Of the questions in each."""
+PLANNED = ASKED[RECORDED]
 STORIES = ("tests/stories", "tests/unit/execution", "tests/unit/daemon")
 TOLD = ("tests/stories", "tests/unit/execution")
 """The tests that are compared with the small corpus while they run (tests/conftest.py)."""
@@ -65,11 +73,13 @@ def _parser() -> argparse.ArgumentParser:
     compare.set_defaults(run=_compare)
     small = commands.add_parser("choose", help="make the small corpus of the tests from a large one")
     small.add_argument("folder", type=Path)
-    small.add_argument("--seconds", type=float, default=3.0, help="of planning, all together")
     small.set_defaults(run=_choose)
     again = commands.add_parser("renew", help="take what is decided now for right, and print what changed")
     again.add_argument("--stories", action="store_true", help="the stories, too: they are played twice")
     again.set_defaults(run=_renew)
+    shown = commands.add_parser("show", help="print questions, and what was decided on them")
+    shown.add_argument("ids", nargs="+")
+    shown.set_defaults(run=_show)
     made = commands.add_parser("answers", help="take plans, searches and simulations of random clusters on record")
     made.set_defaults(run=_answer)
     played = commands.add_parser("stories", help="play the stories anew, and tell which go another way")
@@ -89,21 +99,21 @@ def _record(chosen: argparse.Namespace) -> int:
 
             recorder = Recorder()
             play(recorder, chosen.trace)
-            write(parts / "days", recorder.decisions, recorder.policies)
-        decisions = merge(sorted(parts.iterdir()), chosen.folder, plan)
+            write(parts / "days", recorder.questions, recorder.answers, recorder.policies)
+        questions = merge_parts(sorted(parts.iterdir()), chosen.folder, PLANNED)
         stories.write(chosen.folder / stories.STORIES, _told(parts))
         for passed_over in parts.glob("*/passed-over.json"):
             print("passed over:", passed_over.read_text())
-    seconds = sum(each.seconds for each in decisions)
+    seconds = sum(each.seconds for each in questions)
     size = sum(file.stat().st_size for file in chosen.folder.iterdir())
-    print(f"{len(decisions)} decisions in {seconds:.0f} s of planning; {size / 1e6:.1f} MB")
+    print(f"{len(questions)} questions in {seconds:.0f} s of planning; {size / 1e6:.1f} MB")
     return 0
 
 
-def _play_tests(tests: Sequence[str], parts: Path, workers: int) -> None:
+def _play_tests(tests: Sequence[str], parts: Path, workers: int, *options: str) -> None:
     """Run tests with the plugin; raises SystemExit where one fails."""
     command = [sys.executable, "-m", "pytest", "-p", "tools.corpus.plugin", "--corpus", str(parts), "-q"]
-    command += ["-n", str(workers) if workers > 1 else "0", f"--timeout={SLOW_S}"]
+    command += ["-n", str(workers) if workers > 1 else "0", f"--timeout={SLOW_S}", *options]
     done = subprocess.run([*command, *(f"--ignore={each}" for each in WITHOUT), *tests], cwd=ROOT, check=False)
     if done.returncode:
         raise SystemExit("tests fail; nothing was recorded")
@@ -124,7 +134,7 @@ def _compare(chosen: argparse.Namespace) -> int:
     differing = [each for part in parts for each in part[1]]
     for name, found in differing[: chosen.most]:
         print("\n    ".join((f"{name}: {len(found)} differences", *found[: chosen.lines])))
-    print(f"{len(differing)} of {count} decisions differ")
+    print(f"on {len(differing)} of {count} questions something else is decided")
     return 1 if differing or not count else 0
 
 
@@ -136,55 +146,79 @@ def _compared(share: Share) -> tuple[int, list[tuple[str, list[str]]]]:
     """How many were planned anew, and those that differ."""
     folder, step, first, only = share
     corpus, count, differing = Corpus(folder), 0, []
-    for index, decision in enumerate(corpus):
-        if index % step != first or only not in decision.source:
+    for index, question in enumerate(corpus):
+        if index % step != first or only not in question.source:
             continue
         count += 1
-        found = corpus.differing(decision, plan)
+        found = corpus.differing(question, PLANNED)
         if found:
-            differing.append((decision.name, found))
+            differing.append((question.name, found))
     return count, differing
 
 
 def _choose(chosen: argparse.Namespace) -> int:
+    _take(RECORDED, chosen.folder)
+    return 0
+
+
+def _take(name: str, folder: Path) -> None:
+    """What runs planning's lines of a folder becomes a part of the small corpus."""
     from tools.corpus.choosing import choose  # coverage, which nothing else needs
 
-    corpus = Corpus(chosen.folder)
-    picked = choose(corpus, plan, [ROOT / "htas" / "planning"], chosen.seconds, MOST_BYTES)
-    write(SMALL, picked, corpus.documents)
-    size = sum(file.stat().st_size for file in SMALL.glob("*.xz"))
-    print(f"{len(picked)} decisions, {sum(each.seconds for each in picked):.1f} s, {size / 1000:.0f} kB")
+    corpus = Corpus(folder)
+    picked = choose(corpus, ASKED[name], [ROOT / "htas" / "planning"], MOST_BYTES[name])
+    picked = [msgspec.structs.replace(each, seconds=0.0) for each in picked]
+    size = write(SMALL / name, picked, corpus.answers, corpus.documents)
+    print(f"{name}: {len(picked)} questions, {size / 1000:.0f} kB")
+
+
+def _show(chosen: argparse.Namespace) -> int:
+    for corpus in (Corpus(SMALL / name) for name in ASKED):
+        for question in corpus:
+            if question.id in chosen.ids:
+                whole = {**brief(question), "policy": corpus.documents[question.policy]}
+                print(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode())
+                print("\n".join(corpus.answers[question.id]))
     return 0
 
 
 def _answer(_chosen: argparse.Namespace) -> int:
-    for name, asked in answers.ASKED.items():
-        decisions, policies = answers.made(name, asked)
-        write(SMALL / name, decisions, policies)
-        size = sum(file.stat().st_size for file in (SMALL / name).glob("*.xz"))
-        print(f"{name}: {len(decisions)} in {sum(each.seconds for each in decisions):.1f} s, {size / 1000:.0f} kB")
+    for name in answers.COUNT:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), *answers.made(name))
+            _take(name, Path(folder))
     return 0
 
 
 def _renew(chosen: argparse.Namespace) -> int:
-    _renew_answers(SMALL, plan, "decisions")
-    for name, asked in answers.ASKED.items():
-        _renew_answers(SMALL / name, asked, name)
+    for name, asked in ASKED.items():
+        _renew_answers(SMALL / name, asked)
     return _renew_stories() if chosen.stories else 0
 
 
-def _renew_answers(folder: Path, asked: Asked, what: str) -> None:
-    corpus = Corpus(folder)
-    renewed, changed = list[Decision](), 0
-    for decision in corpus:
-        now = corpus.planned(decision, asked)
-        found = list(differences(decided(decision.plan), decided(now)))
-        if found:
-            changed += 1
-            print("\n    ".join((f"{decision.name}:", *found)))
-        renewed.append(msgspec.structs.replace(decision, plan=now))
-    write(folder, renewed, corpus.documents)
-    print(f"{changed} of {len(renewed)} {what} changed")
+def _renew_answers(folder: Path, asked: Asked) -> None:
+    """Questions are written as today's code reads them: a field that it does not read is left out, and printed."""
+    corpus, lost = Corpus(folder), Counter[str]()
+    before = corpus.answers
+    corpus.documents = {key: _today(document, Policy, lost) for key, document in corpus.documents.items()}
+    questions = [
+        msgspec.structs.replace(each, snapshot=_today(each.snapshot, ClusterSnapshot, lost)) for each in corpus
+    ]
+    now = {each.id: corpus.decided(each, asked) for each in questions}
+    changed = [each for each in questions if differences(before[each.id], now[each.id])]
+    write(folder, questions, now, corpus.documents)
+    for question in changed:
+        print("\n    ".join((question.name, *differences(before[question.id], now[question.id]))))
+    for field, count in sorted(lost.items()):
+        print(f"{field}: left out of {count}, since it is not read any more")
+    print(f"{folder.name}: on {len(changed)} of {len(questions)} questions something else is decided")
+
+
+def _today(document: Document, kind: type[Policy] | type[ClusterSnapshot], lost: Counter[str]) -> Document:
+    made = msgspec.convert(document, kind)
+    lost.update({re.sub(r"\[\d+\]", "[]", each) for each in lost_fields(document, made, kind.__name__)})
+    found: Document = brief(made)
+    return found
 
 
 def _renew_stories() -> int:
@@ -192,7 +226,7 @@ def _renew_stories() -> int:
     kept = SMALL / stories.STORIES
     recorded = stories.read(kept) if kept.exists() else {}
     first, second = (_played(TOLD, 2) for _ in range(2))
-    told = {story: _on_the_world(lines) for story, lines in first.items() if second.get(story) == lines}
+    told = {story: lines for story, lines in first.items() if second.get(story) == lines}
     stories.write(kept, told)
     changed = list(stories.differing(recorded, told))
     for story, how in changed:
@@ -201,16 +235,10 @@ def _renew_stories() -> int:
     return 0
 
 
-def _on_the_world(lines: Sequence[str]) -> tuple[str, ...]:
-    """Without what is written in the journal."""
-    names = {f"  {name} " for name in stories.CALLS[SqliteStore]}
-    return tuple(line for line in lines if not line.startswith(tuple(names)))
-
-
 def _played(tests: Sequence[str], workers: int) -> stories.Stories:
     """What is told now."""
     with tempfile.TemporaryDirectory() as name:
-        _play_tests(tests, Path(name), workers)
+        _play_tests(tests, Path(name), workers, "--only-stories")
         return _told(Path(name))
 
 

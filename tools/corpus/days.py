@@ -38,7 +38,7 @@ def play(recorder: Recorder, trace: Path | None) -> None:
     """All of them, while the recorder looks; some minutes."""
     for name, playing in _days(recorder, trace):
         recorder.source = name
-        print(f"{name}: {len(recorder.decisions)} decisions so far", flush=True)
+        print(f"{name}: {len(recorder.questions)} decisions so far", flush=True)
         playing()
 
 

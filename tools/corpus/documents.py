@@ -1,27 +1,12 @@
-"""Plans, snapshots and policies as plain data, in a form that outlives a renamed field.
-
-A plan is compared by the documented JSON of it and, beside that, what only the executor reads: who renames a field of
-the plan changes its name here as well, and what is on record stays. Snapshots and policies are written as they are: a
-field of theirs that is renamed is told in RENAMED, with the old name's path.
-"""
+"""Snapshots and policies as JSON without default values, and back; and where two lists of lines differ."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-
-from htas.adapters.stored import upgraded
-from htas.model.former_names import FORMER
-from htas.model.moves import Move, MoveReason
-from htas.model.plan import Plan
-from htas.model.plan_document import plan_document
-from htas.model.snapshot import ClusterSnapshot
-
-RENAMED: Mapping[str, str] = {}
-"""Path of a field as it was recorded to its name now, such as "cluster.pods.*.owner": "controller" (`*`: each item)."""
 
 Read = TypeVar("Read")
 Document = dict[str, Any]
@@ -31,158 +16,69 @@ class LostError(Exception):
     """A recorded field that the code of today does not read."""
 
 
-def document_of(plan: Plan) -> Document:
-    """All that a plan says: the public document, and beside it what that leaves out."""
-    return {
-        **plan_document(plan),
-        "beside": {
-            "at": plan.taken_at,
-            "nanos": [plan.cost.before_nanos, plan.cost.after_nanos, plan.cost.beside_nanos],
-            "launch": {item.claim: item.why for item in plan.launches},
-            "steps": [_step(step) for step in plan.carry.steps],
-            "carry": plan.carry.message,
-            "remove": {item.node: [item.claim, item.message] for item in plan.remove},
-            "memory": _memory(plan),
-        },
-    }
-
-
-YOUNGER = frozenset({"put_off", "room_made"})
-"""Fields of the memory that are left out while they are empty: decisions were recorded before there were any."""
-
-
-LEFT_OUT = frozenset({"awaited", "launches"})
-"""Fields of the memory that are not compared. Launches name owners by digests of all that their pods ask of nodes,
-which any new field there changes; `awaited` was there before them."""
-
-
-def _memory(plan: Plan) -> Document:
-    fields = plain(plan.memory).items()
-    return {key: value for key, value in fields if key not in LEFT_OUT and (value or key not in YOUNGER)}
-
-
-TEXTS = frozenset({"remedy", "carry"})
-"""Keys of sentences for people, which are not compared: a better word is no other decision."""
-CODED = frozenset({"message", "why"})
-"""The same where a reason may stand, alone or before the sentence: that is compared."""
-KEYS = {"unschedulable": "unplaced", "insteadOfBuying": "insteadOfLaunch"}
-"""Keys of a plan's document as they were recorded, and as they are now."""
-
-
-def decided(document: Document) -> Document:
-    """What a document decides: without its sentences and what is left out of the memory, by the names of today."""
-    found: Document = _decided(document)
-    beside = found.get("beside", {})
-    if beside:
-        memory = {key: value for key, value in beside.get("memory", {}).items() if key not in LEFT_OUT}
-        remove = {node: claim for node, (claim, _) in beside["remove"].items()}
-        found["beside"] = {**beside, "memory": memory, "launch": sorted(beside["launch"]), "remove": remove}
-    return found
-
-
-def _decided(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {KEYS.get(key, key): _by_key(key, each) for key, each in value.items() if key not in TEXTS}
-    return [_decided(each) for each in value] if isinstance(value, list) else FORMER.get(value, value)
-
-
-def _by_key(key: str, value: Any) -> Any:
-    if key in CODED and isinstance(value, str):
-        return code_of(value)
-    if key == "kept" and isinstance(value, dict):  # by node, in an answer of `htas simulate`
-        return {node: code_of(why) for node, why in value.items()}
-    if key == "nodes" and isinstance(value, dict):  # how many refuse a pod, by a filter's sentence
-        return sorted(value.values())
-    return _decided(value)
-
-
-def code_of(text: str) -> str:
-    """The reason that a text is or begins with, by its name today; empty: there is none."""
-    found = _CODE.match(text)
-    return FORMER.get(found[0], found[0]) if found else ""
-
-
-_CODE = re.compile(r"[A-Z]\w+(?=: |$)")
-
-
-def _step(step: Move) -> list[object]:
-    return [step.uid, step.reason is MoveReason.DETOUR, step.reason is MoveReason.BREAKS_CYCLE]
-
-
-def plain(value: object) -> Any:
-    """As JSON has it: a set in order, a tuple as a list."""
+def brief(value: object) -> Any:
+    """A structure as JSON has it, without fields that have their default values; sets are sorted."""
+    if isinstance(value, msgspec.Struct):
+        fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return {field.encode_name: brief(each) for field, each in fields if each != _default(field)}
+    if isinstance(value, Mapping):
+        return {str(key): brief(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [brief(each) for each in value]
     return msgspec.json.decode(msgspec.json.encode(value, order="deterministic"))
 
 
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
 def read(document: Document, kind: type[Read]) -> Read:
-    """The structure that a recorded document tells of; raises LostError where a field of it is read no more."""
-    memory = document.get("memory")
-    if kind is ClusterSnapshot and isinstance(memory, dict):
-        memory.pop("awaited", None)
-    for path, name in RENAMED.items():
-        _rename(document, path.split("."), name)
-    document = upgraded(document, kind)
+    """The structure that a document is of; raises LostError where a field of it is read no more."""
     made = msgspec.convert(document, kind)
-    lost = next(_lost(document, msgspec.to_builtins(made), kind.__name__), None)
+    lost = next(lost_fields(document, made, kind.__name__), None)
     if lost is not None:
-        raise LostError(f"{lost}: recorded, but not read any more; tell its new name in tools/corpus/documents.py")
+        raise LostError(
+            f"{lost}: recorded, but not read any more; give it its new name in the questions' file,"
+            " or leave it out: python -m tools.corpus renew"
+        )
     return made
 
 
-def _rename(value: Any, path: list[str], name: str) -> None:
-    first, *rest = path
-    if first == "*":
-        for each in value.values() if isinstance(value, dict) else value:
-            _rename(each, rest, name)
-    elif isinstance(value, dict) and first in value:
-        if rest:
-            _rename(value[first], rest, name)
-        else:
-            value[name] = value.pop(first)
-
-
-def _lost(recorded: Any, now: Any, where: str) -> Iterator[str]:
-    """Paths of what is recorded and not there now. What is there now beside it are defaults of new fields."""
-    if isinstance(recorded, dict) and isinstance(now, dict):
+def lost_fields(recorded: Any, made: Any, where: str) -> Iterator[str]:
+    """Paths of what is recorded and has no field now."""
+    if isinstance(recorded, Mapping):
+        is_struct = isinstance(made, msgspec.Struct)
+        names = {field.encode_name: field.name for field in msgspec.structs.fields(made)} if is_struct else {}
         for key, value in recorded.items():
-            if key in now:
-                yield from _lost(value, now[key], f"{where}.{key}")
-            elif value not in (None, [], "", "evict"):  # defaults, which are not written
+            if is_struct and key not in names:
                 yield f"{where}.{key}"
-    elif isinstance(recorded, list) and isinstance(now, list | tuple):
-        for index, value in enumerate(recorded):
-            yield from _lost(value, now[index], f"{where}[{index}]")
-
-
-def differences(recorded: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Where two documents differ, in words, from the top down."""
-    if isinstance(recorded, dict) and isinstance(now, dict):
-        for key in dict.fromkeys((*recorded, *now)):
-            at = f"{where}.{key}" if where else str(key)
-            if key not in now:
-                yield f"{at}: recorded {_text(recorded[key])}, now nothing"
-            elif key not in recorded:
-                yield f"{at}: recorded nothing, now {_text(now[key])}"
             else:
-                yield from differences(recorded[key], now[key], at)
-    elif isinstance(recorded, list) and isinstance(now, list):
-        yield from _differing_items(recorded, now, where)
-    elif recorded != now:
-        yield f"{where}: recorded {_text(recorded)}, now {_text(now)}"
+                now = getattr(made, names[key]) if is_struct else made[key]
+                yield from lost_fields(value, now, f"{where}.{key}")
+    elif isinstance(recorded, list) and isinstance(made, list | tuple):
+        for index, value in enumerate(recorded):
+            yield from lost_fields(value, made[index], f"{where}[{index}]")
 
 
-def _differing_items(recorded: list[Any], now: list[Any], where: str) -> Iterator[str]:
-    if len(recorded) == len(now):
-        for index, (old, new) in enumerate(zip(recorded, now, strict=True)):
-            yield from differences(old, new, f"{where}[{index}]")
-        return
-    lost, come = [item for item in recorded if item not in now], [item for item in now if item not in recorded]
-    yield from (f"{where}: recorded only: {_text(item)}" for item in lost)
-    yield from (f"{where}: now only: {_text(item)}" for item in come)
-    if not lost and not come:
-        yield f"{where}: recorded {len(recorded)} items, now {len(now)}"
+def text_of(line: Document) -> str:
+    return msgspec.json.encode(line).decode()
 
 
-def _text(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 300 else f"{text[:300]}…"
+def differences(recorded: Sequence[str], now: Iterable[str]) -> list[str]:
+    """Lines that are gone (-) and new (+), in their order; where only the order differs, the first that moved."""
+    now = list(now)
+    gone, new = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
+    found = [f"- {line}" for line in _each(recorded, gone)] + [f"+ {line}" for line in _each(now, new)]
+    if not found and list(recorded) != now:
+        at = next(index for index, (old, line) in enumerate(zip(recorded, now, strict=True)) if old != line)
+        found = [f"in another order from line {at + 1}: {now[at]}"]
+    return found
+
+
+def _each(lines: Iterable[str], wanted: Counter[str]) -> Iterator[str]:
+    for line in lines:
+        if wanted[line] > 0:
+            wanted[line] -= 1
+            yield line

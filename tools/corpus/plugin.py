@@ -1,6 +1,6 @@
 """A pytest plugin that looks at the planner and at what a daemon does, while tests run.
 
-    python -m pytest -p tools.corpus.plugin --corpus FOLDER ...
+    python -m pytest -p tools.corpus.plugin --corpus FOLDER [--only-stories] ...
 
 It is imported before any test is, so that whoever imports `plan` gets the one that is looked at.
 """
@@ -28,6 +28,11 @@ told: dict[str, tuple[str, ...]] = {}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--corpus", type=Path, required=True, help="folder for what was recorded")
+    parser.addoption("--only-stories", action="store_true", help="what daemons do, and no plans")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    recorder.is_off = config.getoption("--only-stories")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,12 +46,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     with stories.listening() as lines:
         result = yield
     if lines:
-        told[item.nodeid] = tuple(lines)
+        told[item.nodeid] = stories.shortened(lines)
     return result
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     part = session.config.getoption("--corpus") / os.environ.get("PYTEST_XDIST_WORKER", "all")
-    write(part, recorder.decisions, recorder.policies)
+    write(part, recorder.questions, recorder.answers, recorder.policies)
     (part / "passed-over.json").write_bytes(msgspec.json.encode(recorder.passed_over))
     stories.write(part / stories.STORIES, told)

@@ -12,8 +12,9 @@ from htas.model.plan import KeptNode, NodeRemoval, Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from tools.corpus.decisions import Decision, Planner, digest
-from tools.corpus.documents import Document, LostError, document_of, plain, read
+from tools.corpus.decided import decisions_of
+from tools.corpus.decisions import Planner, Question, digest
+from tools.corpus.documents import Document, LostError, brief, read, text_of
 
 MOST_OF_A_KIND = 3
 MOST_OF_A_SOURCE = 60
@@ -22,11 +23,13 @@ MOST_SECONDS = 3.0
 
 
 class Recorder:
-    """Wraps planners. `source` names what is played now."""
+    """Wraps planners. `source` names what is played now; while it `is_off`, nothing is recorded."""
 
     def __init__(self) -> None:
         self.source = ""
-        self.decisions: list[Decision] = []
+        self.is_off = False
+        self.questions: list[Question] = []
+        self.answers: dict[str, list[str]] = {}
         self.policies: dict[str, Document] = {}
         self.passed_over: Counter[str] = Counter()
         self._of_a_kind: Counter[tuple[object, ...]] = Counter()
@@ -38,7 +41,8 @@ class Recorder:
         def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
             began = thread_time()
             made = planner(snapshot, policy, now, stages)
-            self._see(snapshot, policy, now, stages, made, thread_time() - began)
+            if not self.is_off:
+                self._see(snapshot, policy, now, stages, made, thread_time() - began)
             return made
 
         return plan
@@ -58,11 +62,14 @@ class Recorder:
         if seconds > MOST_SECONDS:
             self.passed_over["took long"] += 1
             return
-        written = msgspec.json.encode(snapshot)
+        policy_document = brief(policy)
+        key = digest(policy_document)
+        question = Question.of(self.source, snapshot, key, now, stages)
+        written = msgspec.json.encode(question.snapshot)
         if len(written) > MOST_BYTES:
             self.passed_over["large"] += 1
             return
-        document, policy_document = msgspec.json.decode(written), plain(policy)
+        document = msgspec.json.decode(written)
         try:
             is_whole = read(document, ClusterSnapshot) == snapshot and read(policy_document, Policy) == policy
         except (LostError, msgspec.ValidationError):
@@ -70,13 +77,11 @@ class Recorder:
         if not is_whole:  # such as an infinite number, which JSON does not have
             self.passed_over["not the same once written"] += 1
             return
-        key = digest(policy_document)
         self.policies[key] = policy_document
         self._of_a_kind[kind] += 1
         self._of_source[self.source] += 1
-        plan = plain(document_of(made))
-        named = tuple(sorted(stage.value for stage in stages))
-        self.decisions.append(Decision(self.source, key, now, named, document, plan, round(seconds, 4)))
+        self.answers[question.id] = list(map(text_of, decisions_of(made)))
+        self.questions.append(msgspec.structs.replace(question, snapshot=document, seconds=round(seconds, 4)))
 
 
 def _reasons(items: Iterable[UnplacedPod | KeptNode | NodeRemoval]) -> frozenset[str]:

@@ -1,9 +1,13 @@
-"""What a daemon did in each story: its calls on the ports, in their order, and what its cycles say came of them."""
+"""What a daemon does in each story: its calls on cluster and cloud in order, and outcomes that no call shows.
+
+Sentences for people are left out, and so are calls that only repeat them: words may change, deeds may not.
+"""
 
 from __future__ import annotations
 
-import lzma
-import re
+import hashlib
+import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -13,157 +17,204 @@ from typing import Any
 
 import msgspec
 
-from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.claims import NodeClaim
-from htas.model.former_names import FORMER
-from htas.model.outcomes import Outcome
+from htas.model.constraints import Taint
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.pods import Pod
 from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.cloud import SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
-from tools.corpus.documents import code_of
 
-STORIES = "stories.jsonl.xz"
+STORIES = "stories.jsonl"
 Stories = Mapping[str, tuple[str, ...]]
 """The lines of each, by the name of its test."""
-CALLS: Mapping[type, tuple[str, ...]] = {
-    SandboxCluster: (
-        "bind",
-        "evict",
-        "nominate",
-        "preempt",
-        "set_draining",
-        "set_up_node",
-        "disown_node",
-        "delete_node",
-    ),
-    SandboxCloud: ("create", "delete"),
-    SandboxMigration: ("start",),
-    SandboxAnnouncer: ("mark_waiting",),
-    SqliteStore: (
-        "put_claim",
-        "put_claims",
-        "put_disruption",
-        "delete_disruption",
-        "put_learned",
-        "put_bill",
-    ),
+CALLS: Mapping[type, Mapping[str, tuple[str, ...]]] = {
+    SandboxCluster: {
+        "bind": ("pod", "node", "deletion_cost"),
+        "evict": ("pod", "grace_s"),
+        "nominate": ("pod", "node"),
+        "preempt": ("pod",),
+        "set_draining": ("node", "draining"),
+        "set_up_node": ("node", "labels", "taints"),
+        "disown_node": ("node",),
+        "delete_node": ("node",),
+    },
+    SandboxCloud: {"create": ("claim",), "delete": ("instance_id",)},
+    SandboxMigration: {"start": ("pod", "target", "method")},
+    SandboxAnnouncer: {"mark_waiting": ("pod",)},
 }
-"""Those that change something."""
-ON_THE_WORLD: Mapping[type, tuple[str, ...]] = {kind: names for kind, names in CALLS.items() if kind is not SqliteStore}
-"""Without the journal, which a daemon writes for itself."""
-LONG = 400
-"""Characters of a line: a journalled rearrangement can be long, and its beginning names it."""
-
-
-class Told(msgspec.Struct, frozen=True):
-    """A story, and its lines."""
-
-    story: str
-    lines: tuple[str, ...]
+"""Those that change the world, and the arguments that are compared; the first one names what the call is about."""
+AS_CALLED = frozenset(
+    {
+        Action.BIND,
+        Action.NOMINATE,
+        Action.PREEMPT,
+        Action.LAUNCH,
+        Action.DELETE,
+        Action.DELETE_NODE,
+        Action.DRAIN,
+        Action.UNDO_DRAIN,
+        Action.EVICT,
+    }
+)
+"""Where such an action is done, its call says so."""
+ONCE = frozenset({"mark_waiting"})
+"""Calls of which only a pod's first one counts: the next ones bring another sentence."""
+HEAD = 120
+"""Lines of a story that are kept as they are; the others are counted, and compared by their digest."""
 
 
 @contextmanager
-def listening(calls: Mapping[type, tuple[str, ...]] = CALLS) -> Iterator[list[str]]:
+def listening() -> Iterator[list[str]]:
     """Lines of what daemons call and what comes of it, from now until the end of the block."""
-    lines: list[str] = []
+    ear = _Ear()
     with ExitStack() as undone:
-        for kind, names in calls.items():
-            for name in names:
+        for kind, calls in CALLS.items():
+            for name, compared in calls.items():
                 call = getattr(kind, name)
                 undone.callback(setattr, kind, name, call)
-                setattr(kind, name, _looked_at(lines, name, call))
+                setattr(kind, name, ear.hearing(name, compared, call))
         undone.callback(setattr, Daemon, "run_cycle", Daemon.run_cycle)
-        setattr(Daemon, "run_cycle", _followed(lines, Daemon.run_cycle))  # noqa: B010 - mypy forbids it as an attribute
-        yield lines
+        setattr(Daemon, "run_cycle", ear.following(Daemon.run_cycle))  # noqa: B010 - mypy forbids it as an attribute
+        yield ear.lines
+        ear.write({})
 
 
-def _followed(lines: list[str], cycle: Callable[..., CycleResult]) -> Callable[..., CycleResult]:
-    @wraps(cycle)
-    def run_cycle(*arguments: Any, **named: Any) -> CycleResult:
-        result = cycle(*arguments, **named)
-        at = f"{result.snapshot.taken_at:.3f}"
-        lines.extend(f"{at} {_text(outcome)}"[:LONG] for outcome in result.outcomes)
-        return result
+class _Ear:
+    """Calls are written once their cycle has ended, with its time in seconds since the first cycle."""
 
-    return run_cycle
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._began: float | None = None
+        self._once: set[tuple[str, Any]] = set()
+
+    def hearing(self, name: str, compared: Sequence[str], call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same call, heard."""
+        signature = inspect.signature(call)
+
+        @wraps(call)
+        def heard(port: object, *arguments: Any, **named: Any) -> Any:
+            given = signature.bind(port, *arguments, **named).arguments
+            line = _call(name, compared, given)
+            if name not in ONCE or (name, line[name]) not in self._once:
+                self._once.add((name, line[name]))
+                self._calls.append(line)
+            try:
+                return call(port, *arguments, **named)
+            except Exception as error:
+                line["raises"] = type(error).__name__
+                raise
+
+        return heard
+
+    def following(self, cycle: Callable[..., CycleResult]) -> Callable[..., CycleResult]:
+        """The same cycle, of which calls and outcomes are written."""
+
+        @wraps(cycle)
+        def run_cycle(*arguments: Any, **named: Any) -> CycleResult:
+            result = cycle(*arguments, **named)
+            taken_at = result.snapshot.taken_at
+            self._began = taken_at if self._began is None else self._began
+            self._calls += [_outcome(each) for each in result.outcomes if not _is_as_called(each)]
+            self.write({"at": _short(round(taken_at - self._began, 3))})
+            return result
+
+        return run_cycle
+
+    def write(self, at: Mapping[str, Any]) -> None:
+        """What was heard since the last line."""
+        self.lines.extend(msgspec.json.encode({**at, **line}).decode() for line in self._calls)
+        self._calls.clear()
 
 
-def _looked_at(lines: list[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(call)
-    def looked_at(port: object, *arguments: Any, **named: Any) -> Any:
-        said = [_text(each) for each in (*arguments, *named.values())]
-        line = len(lines)
-        lines.append(f"  {name} {' '.join(said)}"[:LONG])
-        try:
-            return call(port, *arguments, **named)
-        except Exception as error:
-            lines[line] += f" -> {type(error).__name__}"
-            raise
-
-    return looked_at
+def _call(name: str, compared: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    first, *others = compared
+    line = {name: _plain(given[first])}
+    if isinstance(claim := given[first], NodeClaim):
+        line |= {"group": claim.group, "flavour": claim.flavour, "zone": claim.zone, "replaces": list(claim.replaces)}
+    line |= {each: _plain(given.get(each)) for each in others}
+    return {key: value for key, value in line.items() if key == name or value not in (None, [], {})}
 
 
-def _text(value: object) -> str:
-    """Short: a pod by its key, a machine's node by its name, other structures whole.
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    line = {
+        "came": outcome.action.value,
+        "of": outcome.subject,
+        "status": outcome.status.value if outcome.status is not OutcomeStatus.DONE else None,
+        "reason": outcome.reason.value if outcome.reason is not None else None,
+        "target": outcome.target or None,
+    }
+    return {key: value for key, value in line.items() if value is not None}
 
-    An outcome is put as the first recording had it, which knew neither reason nor target.
-    """
-    if isinstance(value, NodeClaim):  # its marks of owners are digests, which any new field of constraints changes
-        value = msgspec.structs.replace(value, launched_for=())
-    if isinstance(value, list | tuple) and any(isinstance(each, NodeClaim) for each in value):
-        return f"[{','.join(map(_text, value))}]"
-    if isinstance(value, Outcome):
-        value = msgspec.structs.replace(value, reason=None, target="")
-    for name in ("key", "name"):
-        known = getattr(value, name, None)
-        if isinstance(value, msgspec.Struct) and isinstance(known, str) and not hasattr(value, "version"):
-            return known
-    if isinstance(value, str | float | int | None):
-        return str(value)
-    return msgspec.json.encode(value, order="deterministic").decode()
+
+def _is_as_called(outcome: Outcome) -> bool:
+    return outcome.status is OutcomeStatus.DONE and outcome.action in AS_CALLED
+
+
+def _plain(value: Any) -> Any:
+    """A pod by its key, a claim by its id, a taint as kubectl writes it."""
+    if isinstance(value, Pod):
+        return value.key
+    if isinstance(value, NodeClaim):
+        return value.id
+    if isinstance(value, Taint):
+        return f"{value.key}:{value.effect}"
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return dict(sorted(value.items()))
+    return _short(value) if isinstance(value, float) else value
+
+
+def _short(number: float) -> float | int:
+    return int(number) if number.is_integer() else number
+
+
+def shortened(lines: Sequence[str]) -> tuple[str, ...]:
+    """A long story's beginning, and of the rest how many calls of each kind there are, and a digest."""
+    rest = lines[HEAD:]
+    if not rest:
+        return tuple(lines)
+    kinds = Counter(next(key for key in msgspec.json.decode(line) if key != "at") for line in rest)
+    digest = hashlib.sha256("\n".join(rest).encode()).hexdigest()[:16]
+    return *lines[:HEAD], msgspec.json.encode({"then": dict(sorted(kinds.items())), "digest": digest}).decode()
 
 
 def write(path: Path, told: Stories) -> None:
-    with lzma.open(path, "wb") as lines:
-        for story, said in sorted(told.items()):
-            lines.write(msgspec.json.encode(Told(story, said)) + b"\n")
+    """A line that names the story, and its lines below."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for story, lines in sorted(told.items()):
+            file.writelines(f"{line}\n" for line in (msgspec.json.encode({"story": story}).decode(), *lines))
 
 
 def read(path: Path) -> dict[str, tuple[str, ...]]:
-    with lzma.open(path) as lines:
-        told = [msgspec.json.decode(line, type=Told) for line in lines]
-    return {each.story: each.lines for each in told}
+    """The lines of each story."""
+    told: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith('{"story":'):
+            lines = told.setdefault(msgspec.json.decode(line)["story"], [])
+        else:
+            lines.append(line)
+    return {story: tuple(each) for story, each in told.items()}
 
 
 def differing(recorded: Stories, now: Stories) -> Iterator[tuple[str, str]]:
     """Each story that goes another way, and the first line at which it does."""
     for story, lines in recorded.items():
-        if story not in now:
-            yield story, "is not told any more"
-            continue
-        how = first_difference(lines, now[story])
+        how = first_difference(lines, now[story]) if story in now else "is not told any more"
         if how:
             yield story, how
 
 
 def first_difference(recorded: Sequence[str], now: Sequence[str]) -> str:
-    """In words, with what came just before; empty: there is none. Sentences for people are not compared."""
+    """The first line that differs, with what came just before; empty: there is none."""
     for index, (old, new) in enumerate(zip_longest(recorded, now, fillvalue="(its end)")):
-        if old != new and _done(old) != _done(new):
+        if old != new:
             before = "".join(f"\n               {line}" for line in recorded[max(0, index - 2) : index])
             return f"line {index + 1} of {len(recorded)}:{before}\n      recorded {old}\n      now      {new}"
     return ""
-
-
-_MESSAGE = re.compile(r'"message":"((?:[^"\\]|\\.)*)"?')
-_MARKED = re.compile(r"(  mark_waiting \S+).*")
-_VERB = re.compile(r'"verb":"([\w-]+)"')
-
-
-def _done(line: str) -> str:
-    """What a line says was done: of its message the reason, by its name today."""
-    line = _MESSAGE.sub(lambda found: f'"message":"{code_of(found[1])}"', line)
-    line = _VERB.sub(lambda found: f'"verb":"{FORMER.get(found[1], found[1])}"', line)
-    return _MARKED.sub(r"\1", line)

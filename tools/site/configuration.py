@@ -64,7 +64,7 @@ def price_file_page() -> str:
 
 def _flat(model: type[BaseModel], path: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
-        section = _section_in(field.annotation)
+        section = section_in(field.annotation)
         place = f"{path}{field.alias or name}" + ("[]" if section is not None and _is_many(field.annotation) else "")
         default = "its own" if section is not None and not field.is_required() else _default(field)
         yield f"| `{place}` | {default} | {_cell(_form(field, section))} | {_cell(_said(field))} |"
@@ -80,7 +80,7 @@ def _sections(model: type[BaseModel], path: str, title: str) -> Iterator[str]:
     inner: list[tuple[str, type[BaseModel]]] = []
     for name, field in model.model_fields.items():
         key = field.alias or name
-        section, many = _section_in(field.annotation), _is_many(field.annotation)
+        section, many = section_in(field.annotation), _is_many(field.annotation)
         place = f"{path}{key}" + ("[]" if many else "")
         if section is not None:
             inner.append((place, section))
@@ -194,10 +194,10 @@ def _is_mapping(annotation: Any) -> bool:
     return any(get_origin(part) is dict for part in (annotation, *get_args(annotation)))
 
 
-def _section_in(annotation: Any) -> type[BaseModel] | None:
+def section_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _section_in(part)) is not None), None)
+    return next((found for part in get_args(annotation) if (found := section_in(part)) is not None), None)
 
 
 def _anchor(place: str) -> str:
