@@ -20,7 +20,6 @@ from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled
-from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from htas.planning.provision.own_machine import lengthening_of
@@ -49,16 +48,11 @@ def plan(
 
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
 
-    Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
-
     `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`. Where
     anything else but placing raises, or the snapshot lacks facts (`defects`), the plan only binds.
     """
     with _collected_rarely():
-        try:
-            return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
-        except Exception as error:  # of the limits: each plan within them has its own guard
-            return _placed_only(snapshot, policy, now, (failure_of(OptionalSearch.BEYOND_PLACING, error),))
+        return _planned(snapshot, policy, now, stages, runner)
 
 
 NEW_OBJECTS = 50_000
