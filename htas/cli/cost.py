@@ -86,10 +86,10 @@ def _pinned_line(report: CostReport) -> str:
 
 def _pinned_view(report: CostReport) -> RenderableType:
     """Who keeps pods where they are, and for how much an hour of the machines they are on."""
-    figures = "pods", f"{report.currency}/h", "for", "passed over"
+    figures = "pods", f"{report.currency}/h", "for"
     view = table("pinned by", *figures, right=figures)
     for each in report.pinned:
-        since = age(max(0.0, report.now - each.since)) if each.pods else ""
+        since = age(max(0.0, report.now - each.since))
         price = price_text(each.nanos_per_hour)
-        view.add_row(each.namespace, str(each.pods), price, since, str(each.passed_over or ""))
+        view.add_row(each.namespace, str(each.pods), price, since)
     return view

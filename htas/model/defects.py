@@ -17,7 +17,6 @@ class Step(StrEnum):
     JOURNAL = "journal"
     IDENTITY = "identity"
     """Whose machine each node is."""
-    PINS = "pins"
     ALLOCATABLE = "allocatable"
     """What nodes offer compared with the price file."""
     RUN_LENGTHS = "run-lengths"
@@ -50,7 +49,6 @@ _FACTS = frozenset(
         Step.REPAIRS,
         Step.JOURNAL,
         Step.IDENTITY,
-        Step.PINS,
         Step.ALLOCATABLE,
         Step.RUN_LENGTHS,
         Step.EXPECTATIONS,
