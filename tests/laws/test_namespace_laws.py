@@ -89,9 +89,11 @@ def test_no_plan_gives_a_namespace_more_than_its_limit(
 @Law
 @given(tenants(), policies())
 def test_a_namespace_that_may_have_nothing_takes_nothing_from_others(snapshot: ClusterSnapshot, policy: Policy) -> None:
-    """The others get what they get where its pending pods are not there at all."""
-    pods = [pod for pod in snapshot.cluster.pods if pod.node is not None or pod.namespace != "greedy"]
-    without = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=tuple(pods)))
+    """Where it runs nothing, the others get what they get where its pending pods are not there at all."""
+    pods = [pod for pod in snapshot.cluster.pods if pod.node is None or pod.namespace != "greedy"]
+    snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=tuple(pods)))
+    others = tuple(pod for pod in pods if pod.namespace != "greedy")
+    without = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=others))
     limited = msgspec.structs.replace(policy, namespaces=(NamespaceLimit(("greedy",), 0),))
     made, alone = plan(snapshot, limited, NOW), plan(without, limited, NOW)
     assert (made.launch, made.bind, made.nominate) == (alone.launch, alone.bind, alone.nominate)

@@ -12,7 +12,7 @@ pod fits sees what is left.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,10 @@ class NamespaceCap:
         self._there = len(table)
         """Rows from here on are machines that this plan launches."""
         self.append(range(len(table)))
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._limits.keys()
 
     def append(self, rows: range) -> None:
         """Rows were added to the table, without charged pods."""

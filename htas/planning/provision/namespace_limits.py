@@ -5,7 +5,7 @@ Such pods count as no pending work: a namespace at its limit keeps no node that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from htas.model.plan import UnplacedPod
 from htas.model.reasons import Unplaced
@@ -33,6 +33,11 @@ def hold_back_beyond_limits(context: PlanContext, demands: Sequence[Demand]) -> 
             told += [UnplacedPod(pod.key, Unplaced.NAMESPACE_LIMIT, why, refusals) for pod in pods]
             demand.leave_out(sim, pods)
     return [demand for demand in demands if demand.count or not demand.cls.charged_to], told
+
+
+def limited_namespaces(sim: Simulation) -> Collection[str]:
+    """Namespaces whose limits are in reach."""
+    return sim.filter_context.cap.names if sim.filter_context.cap is not None else ()
 
 
 def affordable(sim: Simulation, offers: Sequence[Offer], cls: PodClass) -> list[Offer]:
