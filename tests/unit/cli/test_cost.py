@@ -61,12 +61,24 @@ def told(pinned: dict[str, Pinned], by: CostBy) -> list[str]:
 
 
 def test_who_pins_pods_and_for_how_much_is_told() -> None:
-    pinned = {"ml": Pinned(3, 250_000_000, NOW - 7200), "shop": Pinned(1, 0, NOW - 60)}
+    pinned = {
+        "ml": Pinned(3, 250_000_000, NOW - 7200),
+        "shop": Pinned(1, 0, NOW - 60),
+    }
     lines = told(pinned, CostBy.NAMESPACE)
-    rows = [line.split() for line in lines[-2:]]
-    assert rows == [["ml", "3", "0.25", "2h"], ["shop", "1", "0.00", "60s"]]
+    rows = [line.split() for line in lines[-3:]]
+    assert rows == [
+        ["ml", "3", "0.25", "2h", "2"],
+        [
+            "shop",
+            "1",
+            "0.00",
+            "60s",
+        ],
+        ["web", "0", "0.00", "4"],
+    ]
     (short,) = told(pinned, CostBy.FLAVOUR)[-1:]
-    assert short == "4 pods of 2 namespaces are pinned, for 0.25 USD/h: see --by namespace"
+    assert short == "4 pods of 3 namespaces are pinned, for 0.25 USD/h: see --by namespace"
     assert not [line for line in told({}, CostBy.NAMESPACE) if "pinned" in line]
 
 
