@@ -86,10 +86,10 @@ def _pinned_line(report: CostReport) -> str:
 
 def _pinned_view(report: CostReport) -> RenderableType:
     """Who keeps pods where they are, and for how much an hour of the machines they are on."""
-    figures = "pods", f"{report.currency}/h", "for"
+    figures = "pods", f"{report.currency}/h", "for", "passed over"
     view = table("pinned by", *figures, right=figures)
     for each in report.pinned:
-        since = age(max(0.0, report.now - each.since))
+        since = age(max(0.0, report.now - each.since)) if each.pods else ""
         price = price_text(each.nanos_per_hour)
-        view.add_row(each.namespace, str(each.pods), price, since)
+        view.add_row(each.namespace, str(each.pods), price, since, str(each.passed_over or ""))
     return view

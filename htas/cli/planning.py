@@ -27,6 +27,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory, Problem
 from htas.planning.cluster.local_storage import unstated_storage
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.offered import capped_view
+from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
 from htas.ports import HTASError
@@ -55,11 +56,19 @@ def snapshot_and_ended(
     snapshot, ended = (_live(loaded), dict[str, str]()) if dump is None else _dumped(loaded, dump, at, types)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
+    snapshot = _with_pins_that_count(snapshot, loaded.policy)
     _warn_of_storage(snapshot, loaded.policy)
     if steady:
         memory = Memory.of_long_ago(snapshot.cluster.nodes, snapshot.taken_at)
         snapshot = msgspec.structs.replace(snapshot, memory=memory)
     return snapshot, ended
+
+
+def _with_pins_that_count(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnapshot:
+    """As the daemon observes it: pins beyond their namespace's limits are passed over, and told."""
+    view = pins.within_limits(snapshot.cluster, policy, snapshot.taken_at)
+    _warn(view.problems[len(snapshot.cluster.problems) :])
+    return msgspec.structs.replace(snapshot, cluster=view)
 
 
 def _live(loaded: Loaded) -> ClusterSnapshot:

@@ -20,12 +20,8 @@ _M = TypeVar("_M", bound=BaseModel)
 UNKNOWN = "unknown key; remove it"
 DECIMAL_COMMA = "unknown key: a comma ends a value here; write the number with a point"
 """`{pricePerHour: 0,192}` is a price of 0 and a key 192: who removed that had machines for nothing."""
-PINS = "is no key any more; remove it, and forbid the annotations in these namespaces by admission (docs/security.md)"
 REMOVED = {
-    "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)",
-    "maxPins": PINS,
-    "maxPinnedPricePerHour": PINS,
-    "pinnedFor": PINS,
+    "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
 }
 """Keys of earlier versions, of which it is worth saying what took their place."""
 CALLED = {"disk": "ephemeralStorage", "ram": "memory"} | dict.fromkeys(

@@ -136,7 +136,7 @@ class Configuration(Section):
     limits: ClusterLimitsSetting = Field(default=ClusterLimitsSetting(), description="Over all groups.")
     namespaces: tuple[NamespaceLimitSetting, ...] = Field(
         default=(),
-        description="Limits of namespaces on launched machines; others have no bound.",
+        description="Limits of namespaces on launched machines and on pinned pods; others have no bound.",
     )
     monthly_budget: Nanos | None = Field(
         default=None,

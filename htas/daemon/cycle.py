@@ -55,6 +55,7 @@ from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.offered import capped_view, valid
 from htas.planning.cluster.optional_searches import error_text
+from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
 from htas.planning.provision.launch_record import HOUR_S, as_journalled
 from htas.ports import HTASError, TransientError
@@ -403,6 +404,7 @@ class Daemon:
         claims = attempt(Step.IDENTITY, partial(self._ours, business, cloud), business.claims)
         corrections: tuple[tuple[Step, Callable[[ClusterView], ClusterView]], ...] = (
             (Step.IDENTITY, lambda seen: self._machines.identified(seen, cloud.instances, business.claims)),
+            (Step.PINS, lambda seen: pins.within_limits(seen, self.policy, now)),
             (Step.ALLOCATABLE, lambda seen: capped_view(seen, claims, catalogue)),
             (Step.RUN_LENGTHS, lambda seen: _with_pods(seen, self._run_lengths.applied(seen.pods))),
             (Step.EXPECTATIONS, lambda seen: _with_pods(seen, self._expectations.applied(seen.pods, now))),

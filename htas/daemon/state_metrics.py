@@ -122,6 +122,8 @@ def _pinned(result: CycleResult, policy: Policy) -> Iterator[Metric]:
     prices = [((name,), each.nanos / NANOS) for name, each in found.items()]
     what = "Price per hour charged to pinned pods, in the currency of htas_cost_total."
     yield _gauge("htas_pinned_price_per_hour", what, labels, prices)
+    over = [((name,), float(each.passed_over)) for name, each in found.items()]
+    yield _gauge("htas_passed_over_pins", "Pinned pods beyond their namespace's limits.", labels, over)
 
 
 def _machines(result: CycleResult) -> Iterator[Metric]:

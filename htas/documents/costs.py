@@ -29,6 +29,7 @@ class PinnedBy(msgspec.Struct, frozen=True):
     pods: int
     nanos_per_hour: int
     since: float
+    passed_over: int
 
 
 class CostReport(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ def cost_report(books: Books, by: CostBy, against: str | None = None, progress: 
         from htas.documents import alternatives  # numpy: the sums alone do without
 
         other = alternatives.alternative(books, against, progress)
-    pinned = (PinnedBy(name, p.pods, p.nanos, p.since) for name, p in books.pinned.items())
+    pinned = (PinnedBy(name, p.pods, p.nanos, p.since, p.passed_over) for name, p in books.pinned.items())
     sums = books.sums(by) if whole else {}
     return CostReport(
         by,

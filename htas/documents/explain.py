@@ -168,6 +168,8 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     if not pod.is_work:
         yield f"belongs to its node and ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
         return
+    if pod.passed_over:
+        yield f"may be disrupted, although it opted out: {pod.passed_over}"
     found = _holding([pod], node, snapshot, policy)
     yield from (f"may not be moved: {each}" for each in found)
     if not found:

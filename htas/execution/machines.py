@@ -47,6 +47,7 @@ from htas.model.policy import Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterView
+from htas.planning.namespaces import pins
 from htas.ports import ConflictError, HTASError
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
@@ -107,7 +108,8 @@ class Machines:
         `instances` None: as the cloud listed them last; `claims` None: as the journal
         has them. Raises HTASError where the cluster does not answer.
         """
-        return self.identified(self._ports.cluster.observe(), instances, claims)
+        view = self.identified(self._ports.cluster.observe(), instances, claims)
+        return pins.within_limits(view, self.policy, self._ports.clock.now())
 
     def identified(
         self, view: ClusterView, instances: Sequence[Instance] | None, claims: Sequence[NodeClaim] | None

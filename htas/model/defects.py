@@ -17,6 +17,7 @@ class Step(StrEnum):
     JOURNAL = "journal"
     IDENTITY = "identity"
     """Whose machine each node is."""
+    PINS = "pins"
     ALLOCATABLE = "allocatable"
     """What nodes offer compared with the price file."""
     RUN_LENGTHS = "run-lengths"
@@ -49,6 +50,7 @@ _FACTS = frozenset(
         Step.REPAIRS,
         Step.JOURNAL,
         Step.IDENTITY,
+        Step.PINS,
         Step.ALLOCATABLE,
         Step.RUN_LENGTHS,
         Step.EXPECTATIONS,

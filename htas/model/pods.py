@@ -133,6 +133,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """It would rather not be with its like (ScheduleAnyway, preferred anti-affinity). Nobody is placed by that."""
     launch_delay_s: float = 0.0
     """No machine is launched for it before it is so old (SCALE_UP_DELAY)."""
+    passed_over: str = ""
+    """Why it may be disturbed though it says otherwise: it is beyond what its namespace may pin. "": it is not."""
 
     @property
     def key(self) -> str:

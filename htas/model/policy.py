@@ -153,14 +153,27 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class NamespaceLimit(msgspec.Struct, frozen=True):
-    """What each namespace of these names may be charged of launched machines; None: no bound.
+    """What each namespace of these names may have of the machines that are bought, and pin; None: no bound.
 
-    `names` are names of namespaces with `*` and `?` as in a shell. Price is in billionths an hour.
+    `names` are names of namespaces with `*` and `?` as in a shell. A pin is a running pod that says it stays where it
+    is; its price is what it is charged of its machine an hour, and `pinned_for_s` counts from its start.
     """
 
     names: tuple[str, ...]
     max_cpu_m: int | None = None
     max_nanos_per_hour: int | None = None
+    max_pins: int | None = None
+    max_pinned_nanos_per_hour: int | None = None
+    pinned_for_s: float | None = None
+
+    @property
+    def limits_machines(self) -> bool:
+        return self.max_cpu_m is not None or self.max_nanos_per_hour is not None
+
+    @property
+    def limits_pins(self) -> bool:
+        bounds = self.max_pins, self.max_pinned_nanos_per_hour, self.pinned_for_s
+        return any(bound is not None for bound in bounds)
 
     def holds(self, cpu_m: int, nanos: int) -> bool:
         """Whether so much is within it."""

@@ -19,6 +19,7 @@ from tests.real.work import deployment, job, pod
 
 pytestmark = pytest.mark.timeout(300)
 CORES, PRICE = 6, "0.25"
+PINS = 2
 NAMESPACES = ("quiet", "hostile")
 LONG = "3000s"
 ANYBODY = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
@@ -78,7 +79,7 @@ def quiet(name: str) -> list[Json]:
 
 
 def test_the_quiet_one_is_served_as_if_alone(cluster: Cluster, tmp_path: Path, tell: Tell) -> None:
-    limits = [{"names": ["hostile"], "maxCpu": CORES, "maxPricePerHour": PRICE}]
+    limits = [{"names": ["hostile"], "maxCpu": CORES, "maxPricePerHour": PRICE, "maxPins": PINS}]
     config = configuration(tmp_path, cluster.kubeconfig, namespaces=limits)
     with namespaces(cluster), Htas(config, tmp_path / "log") as daemon:
         daemon.says("leads")
@@ -94,6 +95,7 @@ def test_the_quiet_one_is_served_as_if_alone(cluster: Cluster, tmp_path: Path, t
             f"quiet: waits of {min(alone):.0f} to {max(alone):.0f} s alone, {min(beside):.0f} to {max(beside):.0f} s "
             f"beside; hostile: {spent.cpu_m / 1000:g} of {CORES} cores, {spent.nanos / 1e9:.4f} of {PRICE} USD/h"
         )
+        assert daemon.metric("htas_pinned_pods", namespace="hostile") <= PINS
         assert daemon.metric("htas_pinned_price_per_hour", namespace="hostile") <= float(PRICE)
         assert max(beside) <= max(alone) + 6  # a start of 2 s, a cycle of 2 s, and loaded cores
         assert spent.cpu_m <= CORES * 1000

@@ -33,6 +33,7 @@ from htas.model.defects import Step
 from htas.model.modes import Approval
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.reasons import Unplaced
+from htas.planning.namespaces import pins
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
@@ -47,6 +48,7 @@ FACTS = (
     (Step.JOURNAL, Journal, "claims_made_since"),
     (Step.IDENTITY, machines, "identify"),
     (Step.IDENTITY, cycle, "strangers"),
+    (Step.PINS, pins, "within_limits"),
     (Step.ALLOCATABLE, cycle, "capped_view"),
     (Step.RUN_LENGTHS, LearnedRunLengths, "applied"),
     (Step.EXPECTATIONS, Expectations, "applied"),

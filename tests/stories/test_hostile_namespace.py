@@ -84,3 +84,20 @@ def test_the_quiet_one_is_served_as_if_alone() -> None:
     assert 0 < spent.cpu_m <= CORES * 1000
     assert 0 < spent.nanos <= NANOS
     assert beside.most["quiet"].nanos <= alone.most["quiet"].nanos * 2  # no machine is shared with who keeps others off
+
+
+def machines_kept(most: int | None) -> int:
+    """How many machines small pinned jobs keep at the end, each of which came beside a large one that ended."""
+    limit = NamespaceLimit(("hostile",), max_cpu_m=1_000_000, max_pins=most)
+    pinned = {"namespace": "hostile", "disruption": {SAFE_TO_EVICT: "false"}}
+    large = [job(f"large-{i}", 10.0 * i, runs_s=900.0, stated_s=20_000.0, cpu_m=3300) for i in range(6)]
+    small = [job(f"small-{i}", 10.0 * i + 1.0, runs_s=20_000.0, cpu_m=300, **pinned) for i in range(6)]
+    story = Story(make_policy([NodeGroup("any")], namespaces=(limit,)), *large, *small)
+    story.play(6000.0)
+    story.assert_whole()
+    return len(story.nodes)
+
+
+def test_pinned_jobs_beyond_the_limit_are_gathered_on_few_machines() -> None:
+    assert machines_kept(0) == 1
+    assert machines_kept(None) == machines_kept(9) > 1

@@ -23,6 +23,7 @@ from htas.model.record import CycleRecord, Run
 from htas.model.savings import Savings
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
 from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
@@ -105,7 +106,7 @@ class Recommender:
         view = self.ports.cluster.observe()
         self._follow(view, now)
         pods = self._run_lengths.applied(view.pods)
-        known = msgspec.structs.replace(view, pods=pods)
+        known = pins.within_limits(msgspec.structs.replace(view, pods=pods), self.policy, now)
         snapshot, policy = snapshot_in_charge(known, self.policy, self._charge, now, self._memory)
         self._generation += 1
         snapshot = msgspec.structs.replace(snapshot, generation=self._generation, store_problem="")

@@ -62,8 +62,9 @@ def told(pinned: dict[str, Pinned], by: CostBy) -> list[str]:
 
 def test_who_pins_pods_and_for_how_much_is_told() -> None:
     pinned = {
-        "ml": Pinned(3, 250_000_000, NOW - 7200),
-        "shop": Pinned(1, 0, NOW - 60),
+        "ml": Pinned(3, 250_000_000, NOW - 7200, 2),
+        "shop": Pinned(1, 0, NOW - 60, 0),
+        "web": Pinned(0, 0, NOW, 4),
     }
     lines = told(pinned, CostBy.NAMESPACE)
     rows = [line.split() for line in lines[-3:]]

@@ -37,7 +37,7 @@ WHOLES: tuple[Section, ...] = (
     EdgeSetting(),
     FallbackSetting(),
     GroupSetting(name="a", tier=Tier.EDGE),
-    NamespaceLimitSetting(names=("a",), max_cpu=1000),
+    NamespaceLimitSetting(names=("a",), max_pins=1),
     CyclesSetting(),
     RunLengthsSetting(),
     TimeoutsSetting(),

@@ -81,6 +81,13 @@ def test_what_namespaces_may_have(tmp_path: Path) -> None:
     assert [policy.limit_of(name) for name in ("a", "b-1", "c")] == [*policy.namespaces[:1] * 2, policy.namespaces[1]]
 
 
+def test_what_namespaces_may_pin(tmp_path: Path) -> None:
+    text = 'namespaces: [{names: [a], maxPins: 3, maxPinnedPricePerHour: "0.5", pinnedFor: 6h}]'
+    (limit,) = policy_of(tmp_path, GOOD + text).namespaces
+    assert limit == NamespaceLimit(("a",), None, None, 3, 500_000_000, 21_600.0)
+    assert (limit.limits_machines, limit.limits_pins) == (False, True)
+
+
 def test_how_nodes_of_no_group_are_placed_on(tmp_path: Path) -> None:
     text = GOOD + "scheduling: {algorithm: scored, strategy: LeastAllocated}"
     assert policy_of(tmp_path, GOOD).packing is None

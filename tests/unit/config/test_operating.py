@@ -55,7 +55,7 @@ MISTAKES = [
     ),
     pytest.param(
         "namespaces: [{names: [team-*]}]",
-        "namespaces[0]: bounds nothing; write maxCpu or maxPricePerHour",
+        "namespaces[0]: bounds nothing; write maxCpu, maxPricePerHour, maxPins, maxPinnedPricePerHour or pinnedFor",
         id="a limit without a bound",
     ),
     pytest.param(

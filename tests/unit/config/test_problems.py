@@ -41,12 +41,6 @@ KEYS = [
         "kubelets (docs/migration.md)",
         id="a key of before",
     ),
-    pytest.param(
-        GOOD + "namespaces: [{names: [a], maxCpu: 4, maxPins: 3}]",
-        "htas.yaml:6 namespaces[0].maxPins: is no key any more; remove it, and forbid the annotations in these namespaces "
-        "by admission (docs/security.md)",
-        id="a key of before, in a list",
-    ),
     pytest.param(GOOD + "zebra: {}", "htas.yaml:6 zebra: unknown key; remove it", id="a key like no other"),
     pytest.param(
         GOOD + "scheduler_name: x",
