@@ -20,7 +20,6 @@ from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementS
 from htas.model.snapshot import ClusterSnapshot, OptimizerState
 from htas.planning.cluster.whereabouts import is_pending
 from htas.planning.disrupt.search_request import circumstances
-from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
 
 
@@ -148,7 +147,7 @@ class Searching:
             if is_requested:
                 self._tell(state=SearchState.DROPPED, message="another one was under way")
             return []
-        self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
+        self._begin(snapshot, is_requested)
         pods = "1 pod is pending" if len(plan.optimize) == 1 else f"{len(plan.optimize)} pods are pending"
         who = "requested" if is_requested else f"{pods} and HTAS cannot launch"
         return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, who)]

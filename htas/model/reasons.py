@@ -386,8 +386,6 @@ class OutcomeReason(Named):
     """A pod that was to leave its node may no longer be disrupted."""
     EVICTION_REFUSED = "EvictionRefused"
     """Disruption budgets refused an eviction for too long."""
-    NAMESPACE_LIMIT = "NamespaceLimitReached"
-    """A namespace would have exceeded its limit."""
     MOVE_FAILED = "MoveFailed"
     """A pod's migration was refused or rolled back. The pod stays; HTAS retries later."""
     CONTRADICTED = "Contradicted"

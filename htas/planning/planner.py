@@ -20,7 +20,6 @@ from htas.planning.disrupt.cleaning.cleaner import RestOfPlan, ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled
-from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
 from htas.planning.provision.own_machine import lengthening_of
@@ -38,27 +37,16 @@ def plan(
     stages: frozenset[Stage] = ALL_STAGES,
     runner: SearchRunner = as_it_is,
 ) -> Plan:
-    """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
+    """What to do about a snapshot. It reads nothing but its arguments, and changes none of them.
 
-    1. `open_simulation`: who runs where, who waits, and of which kind; `advance`: how an open rearrangement goes on.
-    2. `schedule`: place what waits on what is there and what is coming; count what is about to free, and buy for the
-       rest; preempt, or ask for the optimiser, where nothing can be bought.
-    3. `_suggest`: move to the edge what is far from its users.
-    4. `_clean`: give back what is not worth its price.
-    5. `write_plan`: all of it with its reasons.
-
-    `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
-
-    Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
+    `_whole_plan` has the steps. `stages` are the cycles that are due: placing is always due; launching, cleaning and
+    the edge have cycles of their own.
 
     `runner` runs the optional searches. The plan does without a search that raises, and names it in `failures`. Where
     anything else but placing raises, or the snapshot lacks facts (`defects`), the plan only binds.
     """
     with _collected_rarely():
-        try:
-            return within_limits(lambda seen: _planned(seen, policy, now, stages, runner), snapshot, policy)
-        except Exception as error:  # of the limits: each plan within them has its own guard
-            return _placed_only(snapshot, policy, now, (failure_of(OptionalSearch.BEYOND_PLACING, error),))
+        return _planned(snapshot, policy, now, stages, runner)
 
 
 NEW_OBJECTS = 50_000
@@ -112,21 +100,26 @@ def _kept_for_urgent(simulated: SimulatedCluster) -> AbstractContextManager[None
 def _whole_plan(
     snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage], searches: OptionalSearches
 ) -> Plan:
+    # 1. Simulate the present: which pods run where and which are pending, and how an open rearrangement goes on.
     simulated = open_simulation(snapshot, policy, now)
     lengthening = lengthening_of(simulated, snapshot, policy)
     placer = Placer(policy, simulated.pools, lengthening)
     context = PlanContext(simulated, snapshot, policy, now, placer, searches)
     steps = advance(simulated, snapshot, policy, now)
     with _kept_for_urgent(simulated):
+        # 2. Place pending pods, launch for the rest, and preempt or search where nothing can be launched.
         scheduled = schedule(context, lengthening, is_buying_due=Stage.AUTOSCALING in stages)
         placements = pods_by_row(simulated.sim.assignments())
+        # 3. Move services to the edge, nearer to their users.
         is_edge_due = Stage.EDGE in stages and scheduled.room is None
         edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
+    # 4. Cancel the rearrangement if it is for the edge and in the way of pending pods.
     if scheduled.preemptions.is_suggestion_in_the_way:
         steps = cancelled(OutcomeReason.PODS_PENDING, "pods are pending that nothing can be launched for")
-    disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
-    disrupted += scheduled.room.leaving if scheduled.room is not None else []
+    # 5. Drain and delete nodes that are not worth their price.
+    disrupted = _disrupted(scheduled, edge_moves, steps, snapshot)
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
+    # 6. Write the plan down, with the reason of each decision.
     return write_plan(context, scheduled, edge_moves, scale_down, placements, steps)
 
 
@@ -139,10 +132,14 @@ def _suggest(
     return context.attempt(OptionalSearch.EDGE_MOVES, lambda: suggest_moves(context, placements), EdgeMoves)
 
 
-def _moved_by(steps: RearrangementSteps, snapshot: ClusterSnapshot) -> list[Pod]:
-    """Pods that leave their nodes for the rearrangement under way."""
+def _disrupted(
+    scheduled: Scheduled, edge_moves: EdgeMoves, steps: RearrangementSteps, snapshot: ClusterSnapshot
+) -> list[Pod]:
+    """Pods that leave their nodes by this plan already."""
     uids = {step.uid for step in steps.carrying.steps}
-    return [pod for pod in snapshot.cluster.pods if pod.uid in uids] if uids else []
+    moved = [pod for pod in snapshot.cluster.pods if pod.uid in uids] if uids else []
+    room = scheduled.room.leaving if scheduled.room is not None else ()
+    return [*scheduled.preemptions.leaving, *edge_moves.leaving, *moved, *room]
 
 
 def _clean(

@@ -26,6 +26,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
 from htas.planning.provision.launch_limits import limit_launches, small_groups
+from htas.planning.provision.namespace_limits import hold_back_beyond_limits
 from htas.planning.provision.offers import Offer, offers_of
 from htas.planning.provision.refusing import refused_by_all
 from htas.planning.provision.scale_up import ScaleUp, buy
@@ -130,7 +131,7 @@ class _Scheduling:
         placements = pods_by_row(self.sim.assignments())
         placed = {pod.key for pods in placements.values() for pod in pods}
         so_far = launches_so_far(self.context, placements)
-        demands, held_back = limit_launches(self.context, demands, so_far)
+        demands, held_back = self._launchable(demands, so_far)
         work_is_waiting = _is_satisfiable(self.context, demands) or bool(self.sim.nominees)
         copies = _copies(demands)
         with self.sim.fork() as branch:
@@ -145,6 +146,12 @@ class _Scheduling:
                 branch.commit()
                 return Scheduled(less, Preemptions(), placed, work_is_waiting, room, so_far)
         return Scheduled(self._buy(copies, held_back, so_far), Preemptions(), placed, work_is_waiting, launches=so_far)
+
+    def _launchable(self, demands: Sequence[Demand], so_far: LaunchesSoFar) -> tuple[list[Demand], list[UnplacedPod]]:
+        """(what may be launched for; what is held back by limits of namespaces or of launches, with the reason)."""
+        affordable, beyond = hold_back_beyond_limits(self.context, demands)
+        left, held_back = limit_launches(self.context, affordable, so_far)
+        return left, [*beyond, *held_back]
 
     def _buy(self, demands: Sequence[Demand], held_back: Sequence[UnplacedPod], so_far: LaunchesSoFar) -> ScaleUp:
         groups = small_groups(self.context, so_far)
@@ -177,7 +184,7 @@ class _Scheduling:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
             so_far = launches_so_far(self.context, pods_by_row(self.sim.assignments()))
-            copies, held_back = limit_launches(self.context, _copies(demands), so_far)
+            copies, held_back = self._launchable(_copies(demands), so_far)
             return self._buy(copies, held_back, so_far).unplaced
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.lending import Borrowing
+from htas.planning.cluster.namespace_cap import is_charged
 from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.run_length import run_length_s
 
@@ -44,13 +45,20 @@ class ClassBook:
     """Sorts pods into classes."""
 
     def __init__(
-        self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts, apart: OwnersApart | None = None
+        self,
+        policy: Policy,
+        axis: ResourceAxis,
+        counts: TopologyCounts,
+        apart: OwnersApart | None = None,
+        limited: Collection[str] = (),
     ) -> None:
+        """`limited`: namespaces whose limits are in reach."""
         self.defaults = DefaultRequestsSwitch()
         self._policy = policy
         self._axis = axis
         self._counts = counts
         self._apart = apart or None
+        self._limited = limited
         self._requests = _Interner()
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
@@ -129,6 +137,7 @@ class ClassBook:
             assumed := self._assumed(pod),
             borrows_up_to := self._borrowing.up_to(pod),
             apart := self._apart.of(pod) if self._apart is not None else "",
+            charged_to := self._charged_to(pod),
         )
         found = self._classes.get(key)
         if found is None:
@@ -156,11 +165,13 @@ class ClassBook:
                     or constraints.host_ports
                     or constraints.claims
                     or repelled_by
+                    or charged_to
                 ),
                 borrows_up_to=borrows_up_to,
                 missing=missing,
                 assumed=assumed,
                 owner_apart=apart,
+                charged_to=charged_to,
             )
             self.defaults.register(found)
         return found
@@ -170,6 +181,11 @@ class ClassBook:
         found = replace(cls, pods=pods, pauses=cls.pauses if pauses is None else pauses)
         self.defaults.register(found)
         return found
+
+    def _charged_to(self, pod: Pod) -> str | None:
+        if not self._limited or not is_charged(pod):
+            return None
+        return pod.namespace if pod.namespace in self._limited else ""
 
     def _assumed(self, pod: Pod) -> tuple[int, int]:
         if not self._is_scoring:

@@ -117,6 +117,8 @@ class PodClass:
     """The mark of their owner, where launches for it were unused of late; empty: it does not matter whose they are."""
     pauses: Mapping[str, str] = field(default_factory=dict)
     """Flavours that are not launched for these pods now, each with the reason."""
+    charged_to: str | None = None
+    """The namespace with a limit in reach that pays for their machines; "": one without; None: nobody counts."""
     assumed: tuple[int, int] = (0, 0)
     """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 

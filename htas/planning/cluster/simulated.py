@@ -28,6 +28,7 @@ from htas.planning.cluster.feasibility.filter_context import FilterContext, Volu
 from htas.planning.cluster.initialization import Starting, as_registered, still_starting
 from htas.planning.cluster.lending import lent_nodes
 from htas.planning.cluster.machines import learned_allocatable, machine_node
+from htas.planning.cluster.namespace_cap import NamespaceCap, limits_in_reach
 from htas.planning.cluster.outgoing import Grounds, Outgoing, outgoing_nodes
 from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.pools import Pool, in_pools
@@ -92,8 +93,10 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
         counts.register(pod)
     counts.grow(table.free.shape[1])
     lent = {name: price for name, price in lent_nodes(snapshot, policy, now).items() if name not in going}
-    world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent)
-    book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy))
+    limits = limits_in_reach(snapshot, policy)
+    cap = NamespaceCap(limits, table, snapshot, policy) if limits else None
+    world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy, lent, cap)
+    book = ClassBook(policy, axis, counts, OwnersApart(snapshot, policy), limits)
     sim = Simulation(world, now, defaults=book.defaults)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, rows.of_claims, shunned)
@@ -103,6 +106,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     waiting = tuple(pod for pod in waiting if pod not in surplus) if surplus else waiting
     running = _count_running(sim, book, snapshot, policy, placed, now)
     daemon_sets.count_to_come(sim, nodes, rows.coming, running)
+    if cap is not None:
+        cap.settle()
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
     withheld, declined = _withheld(waiting, snapshot, policy), have_declined(waiting, snapshot, policy, now)
@@ -363,7 +368,8 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
     together: list[Ints] = []
     rows_together: list[int] = []
     for cls, rows in rows_of:
-        if len(rows) <= FEW and not cls.watches and not (cls.is_dynamic or any(cls.assumed) or any(cls.missing)):
+        is_plain = cls.charged_to is None and not (cls.is_dynamic or any(cls.assumed) or any(cls.missing))
+        if len(rows) <= FEW and not cls.watches and is_plain:
             together += [cls.requests] * len(rows)
             rows_together += rows
             continue

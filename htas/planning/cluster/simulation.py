@@ -304,6 +304,8 @@ class Simulation:
         self.log.append(Growth(start))
         rows = self.table.append(nodes)
         self.filter_context.counts.grow(self.table.free.shape[1])
+        if self.filter_context.cap is not None:
+            self.filter_context.cap.append(rows)
         self.add_daemons(np.arange(rows.start, rows.stop))
         return rows
 
@@ -329,6 +331,8 @@ class Simulation:
             self._count_missing(cls, np.array([row]), np.array([count]))
         if any(cls.assumed):
             self.table.assumed[:, row] += np.multiply(cls.assumed, count)
+        if self.filter_context.cap is not None:
+            self.filter_context.cap.count(cls, np.array([row]), np.array([count]))
         if cls.watches or cls.is_dynamic:
             self.filter_context.counts.add(cls, row, count)
 
@@ -339,6 +343,8 @@ class Simulation:
             self._count_missing(cls, rows, counts)
         if any(cls.assumed):
             self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
+        if self.filter_context.cap is not None:
+            self.filter_context.cap.count(cls, rows, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self.filter_context.counts.add(cls, row, count)

@@ -23,7 +23,13 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
 NOTHING_TO_BUY = frozenset(
-    {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
+    {
+        Unplaced.LIMIT_REACHED,
+        Unplaced.NAMESPACE_LIMIT,
+        Unplaced.QUOTA_REACHED,
+        Unplaced.NO_FLAVOUR_FITS,
+        Unplaced.NO_NODE_GROUP,
+    }
 )
 """Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
 PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.TOO_MANY_LAUNCHES})
@@ -123,7 +129,11 @@ class Fallback:
         if not found or mode is not FallbackMode.OPTIMIZE or self._snapshot.store_problem:
             return found
         movable = MovableRoom(self._opening, self._snapshot, self._policy, self._emptied)
-        found = [each for each in found if movable.holds(each[0])]
+        found = [
+            (pod, item)
+            for pod, item in found
+            if item.reason is not Unplaced.NAMESPACE_LIMIT and movable.holds(pod)  # others do not move for its sake
+        ]
         request = search_request(self._snapshot, self._policy, found)
         self._result.optimize = request.asked
         self._told |= request.told

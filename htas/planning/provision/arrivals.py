@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,8 @@ _QUARTERS = 4
 class Arrivals:
     """The pods of a snapshot that more may come like: `pods`, of these the `batch` work, of that the `recent`.
 
-    None of a dump or a what-if, after which nothing comes. Copies of pods that are being moved have not come.
+    None of a dump or a what-if, after which nothing comes. Copies of pods that are being moved have not come. Nor is
+    work expected of a namespace whose limit is in reach: nothing is launched ahead for it, or chosen because of it.
     """
 
     pods: tuple[Pod, ...]
@@ -31,8 +32,10 @@ class Arrivals:
     now: float
 
     @classmethod
-    def of(cls, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Arrivals:
+    def of(cls, snapshot: ClusterSnapshot, policy: Policy, now: float, limited: Collection[str] = ()) -> Arrivals:
+        """`limited`: namespaces whose limits are in reach."""
         pods = snapshot.cluster.pods if snapshot.expects_more else ()
+        pods = tuple(pod for pod in pods if pod.namespace not in limited) if limited else pods
         batch = tuple(pod for pod in pods if pod.kind is WorkKind.BATCH and not pod.twin_of and not pod.is_daemon)
         window_s = policy.look_ahead_s or DEFAULT_WINDOW_S
         since = now - window_s

@@ -60,7 +60,7 @@ class BalancedProvisioner(GreedyProvisioner):
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         for _, group in groupby(demands, key=lambda demand: demand.cls.priority):
-            alike = [demand for demand in group if demand.count]
+            alike = [demand for demand in group if demand.count and not demand.cls.charged_to]
             if alike and self.offers:
                 _Bulk(self, alike).buy()
         super().buy_for(demands)

@@ -22,6 +22,7 @@ from htas.planning.place.placing import Placer, fill, order_of
 from htas.planning.provision.cost_efficiency import SAMPLE, Trials, Unit, coverage, score_of_use
 from htas.planning.provision.levelling import placed_since, take_off
 from htas.planning.provision.limits import UNLIMITED, Allowance
+from htas.planning.provision.namespace_limits import machines_left
 from htas.planning.provision.offers import Kind, Offer
 from htas.planning.provision.parts import Floats, Part, later_than, parts_of
 from htas.planning.provision.steady import NOT_STEADY, Steady, worth_in_turn, worth_when_full
@@ -238,7 +239,7 @@ class GreedyProvisioner:
         if not part.may_open_nodes:
             return []
         same = [each for each in part.offers if _is_alike(each, offer) and each is not offer]
-        zones = [each for each in same if id(each) not in useless and self.allowance.bound(each).count > 0]
+        zones = [each for each in same if id(each) not in useless and self._allowed(each, part) > 0]
         return sorted(zones, key=lambda each: (self.allowance.in_zone(each), each.zone or ""))
 
     def _buy(
@@ -248,7 +249,7 @@ class GreedyProvisioner:
 
         They are kept where they give room to anybody and `keep`, asked about their rows, agrees.
         """
-        count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
+        count = min(self._whole_machines(offer, part), self._allowed(offer, part))
         counts = [demand.count for demand in part.demands]
         with self.sim.fork() as branch:
             rows = self.add(offer, count)
@@ -262,6 +263,11 @@ class GreedyProvisioner:
         if not branch.is_committed:
             self._give_back(offer, count, part, counts)
         return max(gave, 0), branch.is_committed
+
+    def _allowed(self, offer: Offer, part: Part) -> int:
+        """How many machines of an offer may still be bought for a part."""
+        count = self.allowance.bound(offer).count
+        return min(count, machines_left(self.sim, offer, part.limited_to)) if part.limited_to else count
 
     def _is_full(self, rows: range, part: Part) -> bool:
         """Whether machines would have room for none of those left even if they let them in."""
@@ -304,7 +310,7 @@ class GreedyProvisioner:
             if most[i] < AS_GOOD * best:
                 break
             offer = part.offers[i]
-            allowed = self.allowance.bound(offer).count
+            allowed = self._allowed(offer, part)
             if id(offer) in useless or allowed <= 0:
                 continue
             kind = offer.kind

@@ -25,7 +25,7 @@ MOST_AT_ONCE = 4096
 
 @dataclass(slots=True)
 class Part:
-    """Demands of one priority that the same offers could hold."""
+    """Demands of one priority that the same offers could hold; a namespace with a limit in reach has its own."""
 
     offers: tuple[Offer, ...]
     demands: list[Demand] = field(default_factory=list)
@@ -70,6 +70,11 @@ class Part:
         return Part(self.offers, choosy)
 
     @property
+    def limited_to(self) -> str:
+        """The namespace with a limit whose pods they are; empty: they are of others."""
+        return self.demands[0].cls.charged_to or "" if self.demands else ""
+
+    @property
     def spreads(self) -> bool:
         return any(demand.cls.constraints.spread for demand in self.dynamic())
 
@@ -97,7 +102,7 @@ def parts_of(
     With `hold` (for how many seconds a machine is held for a class) also by that, the longest first: who ends sooner
     may fill what is held anyway.
     """
-    parts: dict[tuple[int, tuple[int, ...], int], Part] = {}
+    parts: dict[tuple[int, tuple[int, ...], int, str], Part] = {}
     sets: dict[bytes, tuple[int, ...]] = {}
     for start in range(0, len(demands) if offers else 0, MOST_AT_ONCE):
         some = demands[start : start + MOST_AT_ONCE]
@@ -106,7 +111,8 @@ def parts_of(
             if packed not in sets:
                 sets[packed] = tuple(np.flatnonzero(holding).tolist())
             if holds := sets[packed]:
-                key = -demand.cls.priority, holds, -hold(demand.cls) if hold is not None else 0
+                held_s = hold(demand.cls) if hold is not None else 0
+                key = -demand.cls.priority, holds, -held_s, demand.cls.charged_to or ""
                 if key not in parts:
                     parts[key] = Part(tuple(offers[i] for i in holds))
                 parts[key].demands.append(demand)
@@ -118,9 +124,9 @@ def later_than(others: Sequence[Part]) -> list[Demand]:
 
     Of 23 streams few fit on the smallest machines. Judged part by part, four machines of 8 cores and two of 4 were
     bought, for 1.59 an hour; one of 48 cores at 0.79 holds them all. Three jobs of three priorities had a machine
-    each. Of many every n-th stands for its neighbours.
+    each. Of many every n-th stands for its neighbours. Nothing counts on pods of a namespace with a limit in reach.
     """
-    later = [demand for other in others for demand in other.left]
+    later = [demand for other in others if not other.limited_to for demand in other.left]
     step = -(-len(later) // SAMPLE)
     return [replace(demand, count=demand.count * step) for demand in later[::step]] if step > 1 else later
 

@@ -19,6 +19,7 @@ from htas.planning.provision.balanced import BalancedProvisioner
 from htas.planning.provision.greedy import GreedyProvisioner, Way
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
+from htas.planning.provision.namespace_limits import affordable, reason_of_limit
 from htas.planning.provision.nearest import obstacle
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.refusing import less_than_promised, refused_by_all, zones_missing
@@ -294,6 +295,9 @@ def explain_shortage(
             f"no flavour on offer would hold it: {obstacle(sim, policy, bought.offers, cls)}"
             f"{less_than_promised(sim, bought.offers, cls)}; {here}",
         )
+    holding = affordable(sim, holding, cls)
+    if not holding:
+        return Unplaced.NAMESPACE_LIMIT, reason_of_limit(sim, cls)
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
             Unplaced.NO_FLAVOUR_FITS,

@@ -19,6 +19,7 @@ from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import Gathering, gathering
 from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
+from htas.planning.provision.namespace_limits import limited_namespaces
 from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
 from htas.planning.provision.steady import NOT_STEADY, steady_work
@@ -54,7 +55,7 @@ def buy(
     `small_groups` are brought up to their minimum size.
     """
     simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
-    arrivals = Arrivals.of(snapshot, policy, context.now)
+    arrivals = Arrivals.of(snapshot, policy, context.now, limited_namespaces(simulated.sim))
     ahead = context.attempt(OptionalSearch.HEADROOM, lambda: _ahead(context, arrivals, demands), Ahead)
     scale_up = ScaleUp(kept=ahead.kept)
     if not is_due:

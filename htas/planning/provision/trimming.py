@@ -254,4 +254,6 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
 
 def _could_replace(offer: Offer, machine: FilledMachine) -> bool:
     is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
+    if offer.allocatable.cpu_m > machine.offer.allocatable.cpu_m and any(cls.charged_to for cls, _ in machine.contents):
+        return False  # its cores count against the limit of a namespace
     return is_alike and offer.could_hold_all(machine.contents, machine.used)

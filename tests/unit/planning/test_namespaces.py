@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, NamespaceLimit, Policy, Promises
 from htas.model.reasons import Unplaced
+from htas.model.snapshot import Memory
 from htas.planning.namespaces.charges import charges
 from htas.planning.planner import plan
 from tests.builders import (
@@ -24,6 +26,7 @@ from tests.builders import (
     make_policy,
     make_snapshot,
     owned_node,
+    ready_claim,
     running,
 )
 
@@ -116,7 +119,7 @@ def test_who_keeps_others_off_its_machines_pays_for_them() -> None:
 
 
 def test_what_was_bought_for_others_is_not_filled_by_who_has_enough() -> None:
-    there = [running(of("greedy", "r", "4"), "full"), running(of("quiet", "q", "1"), "roomy")]
+    there = [running(of("greedy", "r", "8"), "full"), running(of("quiet", "q", "1"), "roomy")]
     made = plan(
         make_snapshot([big_node("full"), big_node("roomy")], [*there, of("greedy", "g")]), limited(cores=8), NOW
     )
@@ -124,6 +127,49 @@ def test_what_was_bought_for_others_is_not_filled_by_who_has_enough() -> None:
     assert waiting_for_limits(made) == {"greedy/g"}
     why = next(item.message for item in made.unplaced)
     assert "namespace greedy has 8 of 8 cores of the launched machines" in why
+
+
+def test_a_machine_that_a_namespace_pays_for_alone_takes_more_of_its_pods() -> None:
+    """It is charged all of it already, so a pod more costs nothing."""
+    there = running(of("greedy", "r", "4"), "full")
+    made = plan(make_snapshot([big_node("full")], [there, of("greedy", "g")]), limited(cores=8), NOW)
+    assert [(bind.pod, bind.node) for bind in made.bind] == [("greedy/g", "full")]
+
+
+def test_a_machine_launched_for_others_is_charged_in_full_and_then_by_shares() -> None:
+    """A pod of a namespace of one core waits until the machine starts, and then shares it."""
+    pods = [of("quiet", "q", "6"), of("greedy", "g", "100m", "100Mi")]
+    policy = limited(cores=1)
+    made = plan(make_snapshot(pods=pods), policy, NOW)
+    (launch,) = made.launch
+    assert launch.pods == ("quiet/q",)
+    assert waiting_for_limits(made) == {"greedy/g"}
+    coming = NodeClaim(launch.claim, launch.group, launch.flavour, ClaimState.REQUESTED, NOW, NOW)
+    then = plan(make_snapshot(pods=pods, claims=(coming,)), policy, NOW)
+    assert {(hold.pod, hold.node) for hold in then.nominate} == {("quiet/q", launch.claim), ("greedy/g", launch.claim)}
+    assert not then.launch
+
+
+def test_two_namespaces_share_a_launch_of_one_that_has_a_limit() -> None:
+    """The limited one is charged all of the machine, and may have it: one machine holds both."""
+    pods = [of("quiet", "q", "4"), of("greedy", "g", "2")]
+    made = plan(make_snapshot(pods=pods), limited(cores=8, cents=40), NOW)
+    assert [set(item.pods) for item in made.launch] == [{"quiet/q", "greedy/g"}]
+
+
+def test_a_pod_beyond_the_limit_keeps_no_node() -> None:
+    """An empty node is deleted although a pod is pending that it would hold."""
+    there = running(of("greedy", "r", "8"), "full")
+    nodes, long_ago = [big_node("full"), big_node("empty")], dict.fromkeys(("full", "empty"), NOW - 1000)
+    snapshot = make_snapshot(
+        nodes,
+        [there, of("greedy", "g")],
+        claims=tuple(map(ready_claim, nodes)),
+        memory=Memory(long_ago, long_ago, NOW - 1000),
+    )
+    made = plan(snapshot, limited(cores=8), NOW)
+    assert waiting_for_limits(made) == {"greedy/g"}
+    assert [item.node for item in made.remove] == ["empty"]
 
 
 def test_nodes_that_were_not_bought_take_them_all_the_same() -> None:

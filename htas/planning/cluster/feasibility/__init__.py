@@ -7,6 +7,7 @@ kube-scheduler's words. The same filters judge existing nodes, machines on their
 from htas.planning.cluster.feasibility import (
     host_ports,
     inter_pod_affinity,
+    namespace_limit,
     node_affinity,
     node_groups,
     resources,
@@ -41,6 +42,7 @@ PLACEMENT_FILTERS: tuple[Filter, ...] = (
     volumes.refuse_restrictions,
     volumes.refuse_limits,
     *NEIGHBOUR_FILTERS,
+    namespace_limit.refuse,
 )
 """Filters that also read what is placed; resources are apart, since packing asks them in counts."""
 
@@ -60,6 +62,7 @@ FILTERS: tuple[Filter, ...] = (
     volumes.refuse_zone,
     topology_spread.refuse,
     inter_pod_affinity.refuse,
+    namespace_limit.refuse,
 )
 """All filters in kube-scheduler's order, which decides whose reason is counted for a node.
 

@@ -13,6 +13,7 @@ from htas.model.policy import Policy
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.namespace_cap import NamespaceCap
 from htas.planning.cluster.table import NodeTable
 
 
@@ -77,6 +78,8 @@ class FilterContext:
     policy: Policy
     lent: Mapping[str, int] = field(default_factory=dict)
     """Nodes of groups for services that take batch work, too (`lent_nodes`), with their prices an hour."""
+    cap: NamespaceCap | None = None
+    """What namespaces with a limit are charged; None: no limit is in reach."""
     _columns: _Columns = field(default_factory=_Columns)
 
     def column(self, key: object, compute: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:

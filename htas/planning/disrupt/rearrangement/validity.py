@@ -24,7 +24,6 @@ from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.slots import Reservation, identity, in_order
 from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.eligibility.disruption_policy import DisruptionKind, DisruptionPolicy
-from htas.planning.namespaces.limiting import exceeds
 
 LOST = "another party has bound or deleted one of its pods"
 
@@ -40,8 +39,6 @@ def open_rearrangement(
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     moves = [move for move in found.moves if _still_runs(pods.get(move.uid), move.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
-    if more := exceeds(found.seats, snapshot, policy):
-        return Invalid(OutcomeReason.NAMESPACE_LIMIT, more)
     if is_suggestion and len(moves) < len(found.moves):
         return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
     if not seats and not is_suggestion:
