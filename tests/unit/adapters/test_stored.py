@@ -21,7 +21,6 @@ from htas.model.former_names import FORMER
 from htas.model.holds import Hold, HoldReason
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod, MoveReason
-from htas.model.notices import Occasion
 from htas.model.outcomes import Action
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import OutcomeReason, ProposalReason, Unplaced
@@ -202,7 +201,6 @@ def test_what_no_version_wrote_is_refused(body: bytes, kind: type[msgspec.Struct
         (HoldReason, "RoomMade"),
         (Refusal, "Promised"),
         (Action, "release"),
-        (Occasion, "purchase-failed"),
         (OptionalSearch, "look-ahead"),
     ],
 )

@@ -41,6 +41,11 @@ KEYS = [
         "kubelets (docs/migration.md)",
         id="a key of before",
     ),
+    pytest.param(
+        GOOD + "notices: [{name: chat, url: 'https://chat.example/7'}]",
+        "htas.yaml:6 notices: is no key any more; remove it, and have Alertmanager send the chart's alerts (docs/alerting.md)",
+        id="notices",
+    ),
     pytest.param(GOOD + "zebra: {}", "htas.yaml:6 zebra: unknown key; remove it", id="a key like no other"),
     pytest.param(
         GOOD + "scheduler_name: x",

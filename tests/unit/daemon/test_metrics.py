@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
+from htas.documents.month import looked_at, month_of
 from htas.model.edge import Tier
 from htas.model.holds import HoldReason
 from htas.model.migrations import Failure, Refusal
@@ -82,6 +83,17 @@ def test_a_story_in_numbers(played: Played) -> None:
     assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_deleted_total"]) == (0, 0, 1)
     assert played["htas_deleted_cost_per_hour_total"] > 0
     played.story.assert_over(2)
+
+
+def test_a_month_is_compared_with_its_budget_where_one_is_set(played: Played) -> None:
+    played.metrics.state.month = lambda now: month_of(played.story.store.bills(looked_at(now)), played.billing, now)
+    played.story.play(100)
+    assert "htas_month" not in {each[0][:10] for each in played.samples()}
+    played.metrics.state.budget_nanos = lambda: 500 * 10**9
+    assert played["htas_month_budget"] == 500
+    so_far = played.of("htas_month_cost", part="so-far", currency="USD")
+    assert so_far == pytest.approx(played["htas_cost_total"]) and so_far > 0
+    assert played.of("htas_month_cost", part="forecast") > so_far
 
 
 def test_machines_without_a_place_and_labels_set_back_are_counted_and_told(played: Played) -> None:
