@@ -175,7 +175,7 @@ def test_files_of_moves_are_beside_the_configuration_unless_absolute(tmp_path: P
         "migration:\n"
         "  atOnce: 4\n"
         "  deadlines: {restore: 30s}\n"
-        "  scp: {identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
+        "  scp: {user: mover, identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
     )
     found = loaded(tmp_path, text).policy.migration
     assert (found.at_once, found.deadlines.restore_s, found.deadlines.checkpoint_s) == (4, 30.0, 120.0)
