@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from htas.model.former_names import Named
 from htas.model.moves import MigrationMethod, Move, MoveReason
 
 if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
@@ -93,7 +92,7 @@ skips what it does not have; none may switch what was not seen running. A switch
 lives: when the twin ended, or lost its node, before the source was deleted."""
 
 
-class Refusal(Named):
+class Refusal(StrEnum):
     """Why a pod is not moved at all: known beforehand, and nothing was touched."""
 
     NOT_RUNNING = "NotRunning"

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.stored import upgraded
-from htas.model.former_names import FORMER
 from htas.model.moves import Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.snapshot import ClusterSnapshot
+from tools.corpus import earlier
 
 RENAMED: Mapping[str, str] = {}
 """Path of a field as it was recorded to its name now, such as "cluster.pods.*.owner": "controller" (`*`: each item)."""
@@ -83,7 +82,7 @@ def decided(document: Document) -> Document:
 def _decided(value: Any) -> Any:
     if isinstance(value, dict):
         return {KEYS.get(key, key): _by_key(key, each) for key, each in value.items() if key not in TEXTS}
-    return [_decided(each) for each in value] if isinstance(value, list) else FORMER.get(value, value)
+    return [_decided(each) for each in value] if isinstance(value, list) else earlier.FORMER.get(value, value)
 
 
 def _by_key(key: str, value: Any) -> Any:
@@ -99,7 +98,7 @@ def _by_key(key: str, value: Any) -> Any:
 def code_of(text: str) -> str:
     """The reason that a text is or begins with, by its name today; empty: there is none."""
     found = _CODE.match(text)
-    return FORMER.get(found[0], found[0]) if found else ""
+    return earlier.FORMER.get(found[0], found[0]) if found else ""
 
 
 _CODE = re.compile(r"[A-Z]\w+(?=: |$)")
@@ -121,7 +120,9 @@ def read(document: Document, kind: type[Read]) -> Read:
         memory.pop("awaited", None)
     for path, name in RENAMED.items():
         _rename(document, path.split("."), name)
-    document = upgraded(document, kind)
+    document = earlier.renamed(document)
+    if kind is ClusterSnapshot:
+        document = earlier.snapshot(document)
     made = msgspec.convert(document, kind)
     lost = next(_lost(document, msgspec.to_builtins(made), kind.__name__), None)
     if lost is not None:

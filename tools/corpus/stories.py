@@ -16,13 +16,13 @@ import msgspec
 from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.claims import NodeClaim
-from htas.model.former_names import FORMER
 from htas.model.outcomes import Outcome
 from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.cloud import SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
 from tools.corpus.documents import code_of
+from tools.corpus.earlier import FORMER
 
 STORIES = "stories.jsonl.xz"
 Stories = Mapping[str, tuple[str, ...]]
