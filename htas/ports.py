@@ -20,7 +20,6 @@ from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
 from htas.model.nodes import Node
-from htas.model.notices import Notice
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.snapshot import ClusterView
@@ -403,13 +402,3 @@ class StorePort(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class NoticePort(Protocol):
-    """Somebody who is told of things unasked."""
-
-    def send(self, notice: Notice) -> None:
-        """Deliver it; the same may come twice. Raises TransientError where it may go through later, PermanentError
-        where this one never will.
-        """
-        ...

@@ -11,7 +11,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Look", "htas explain pod default/web-1", ("top", "explain", "history", "ui")),
     ("Plan", "htas plan --from dump.json", ("plan", "optimize", "replay", "check")),
     ("Money", "htas simulate --from dump.json --flavours prices.yaml", ("simulate", "cost", "flavours")),
-    ("Operate", "htas approve --list", ("run", "approve", "migrate", "store", "notices", "adopt", "handback", "agent")),
+    ("Operate", "htas approve --list", ("run", "approve", "migrate", "store", "adopt", "handback", "agent")),
     ("Develop", "htas demo --hours 4", ("demo", "sandbox", "completion", "man")),
 )
 """(title, example, commands) of each group, in the order of the help."""

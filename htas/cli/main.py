@@ -9,7 +9,6 @@ import typer
 
 import htas
 from htas.cli import explain_commands as explaining
-from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
@@ -40,7 +39,6 @@ app.add_typer(explaining.app, name="explain")
 migrate_app = typer.Typer(help="Migrate a running pod with its progress.", no_args_is_help=True)
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(stores.app, name="store")
-app.add_typer(notices.app, name="notices")
 
 
 def _version(wanted: bool) -> None:

@@ -155,5 +155,4 @@ def _line_of(state: Json) -> str:
             return f"{name:<14}{where}on {state['node']} after {total:.1f} s ({parts}){again}"
         case _:
             size = state["archiveBytes"]
-            way = f", through the daemon: {state['detour']}" if state.get("detour") else ""
-            return f"{name:<14}{size / 2**20:.1f} MiB{way}" if size else name
+            return f"{name:<14}{size / 2**20:.1f} MiB" if size else name

@@ -1,15 +1,15 @@
-"""`htas store`: making, bringing up to date and checking the store. A SQLite file makes and migrates itself."""
+"""`htas store`: making and checking the store. A SQLite file makes itself."""
 
 from __future__ import annotations
 
-from htas.adapters.sqlite.schema import present
+from htas.adapters.sqlite.schema import VERSION
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.daemon.stores import recorded_file, require_driver, store_path
 
 
 def init(loaded: Loaded) -> str:
-    """Make the store; says what was made. Raises PermanentError where another program or a newer htas owns it."""
+    """Make the store; says what was made. Raises PermanentError where another program or another htas owns it."""
     from htas.daemon.audit import note_command
 
     note_command(loaded, "htas store init")
@@ -20,24 +20,6 @@ def init(loaded: Loaded) -> str:
 
     place = f"keyspace {loaded.cassandra.keyspace}"
     return f"{place}: made" if init_store(loaded, loaded.cassandra) else f"{place}: is there already, nothing changed"
-
-
-def migrate(loaded: Loaded) -> str:
-    """Bring the store up to date; says from which version."""
-    from htas.daemon.audit import note_command
-
-    note_command(loaded, "htas store migrate")
-    if loaded.cassandra is None:
-        SqliteStore(recorded_file(loaded)).close()
-        return f"{store_path(loaded)}: is up to date; htas run migrates it by itself, too"
-    require_driver()
-    from htas.daemon.cassandra_store import migrate_store
-
-    found, version = migrate_store(loaded, loaded.cassandra)
-    place = f"keyspace {loaded.cassandra.keyspace}"
-    if found == version:
-        return f"{place}: has schema {version} already, nothing changed"
-    return f"{place}: brought from schema {found} to {version}"
 
 
 def check(loaded: Loaded) -> str:
@@ -60,18 +42,12 @@ def check(loaded: Loaded) -> str:
 
 
 def _checked(path: str) -> str:
-    """Of which version a file is, and what that means for its user; nothing in it is changed."""
+    """What is in a file; nothing in it is changed."""
     store = SqliteStore(path, only_reads=True)
     try:
-        found = f"{path}: schema {store.version}, can be read; open claims: {len(store.claims())}"
+        return f"{path}: schema {VERSION}, can be read; open claims: {len(store.claims())}"
     finally:
         store.close()
-    if store.version == present():
-        return found
-    return (
-        f"{found}\nthis htas writes schema {present()}: htas run or htas store migrate brings it up to date,"
-        " and an older htas cannot read it afterwards"
-    )
 
 
 def _opened(loaded: Loaded) -> str:

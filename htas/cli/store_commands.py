@@ -10,7 +10,7 @@ import typer
 from htas.cli.console import exit_on_error, say
 from htas.cli.options import Config, configured
 
-app = typer.Typer(help="Create, migrate, check, back up and restore the store.", no_args_is_help=True)
+app = typer.Typer(help="Create, check, back up and restore the store.", no_args_is_help=True)
 
 
 @app.command("init")
@@ -20,15 +20,6 @@ def init_store(config: Config = None) -> None:
 
     with exit_on_error():
         say(store.init(configured(config)))
-
-
-@app.command("migrate")
-def migrate_store(config: Config = None) -> None:
-    """Bring a store of an older htas up to date; end every daemon that uses it first."""
-    from htas.cli import store  # it loads the stores, which most commands need not
-
-    with exit_on_error():
-        say(store.migrate(configured(config)))
 
 
 @app.command("check")

@@ -11,8 +11,8 @@ from htas.config.document import Document, Steps, key_text
 from htas.config.store import BufferSetting, SqliteSetting
 from htas.model.snapshot import Problem
 
-_BESIDE = ("-wal", "-shm", "-journal", ".notices.")
-"""What begins with a store's name and one of these is of that store, too: SQLite's own, and notices that wait."""
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What begins with a store's name and one of these is of that store, too: SQLite's own."""
 
 
 def shared_audit_file(document: Document) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from htas.config.values import Count, Integer, Seconds, Section, Switch, Text
-from htas.model.migrations import Commands, Deadlines, ImageRegistry, MigrationSettings, Route, SecureCopy, Transfer
+from htas.model.migrations import Commands, Deadlines, ImageRegistry, MigrationSettings, SecureCopy, Transfer
 
 Port = Annotated[Integer, Field(ge=1, le=65_535)]
 
@@ -37,19 +37,13 @@ class KubeletSetting(Section):
 class SecureCopySetting(Section):
     """For `transfer: scp`: how archives are copied from node to node."""
 
-    user: Text = Field(default="root", description="Who may read /var/lib/kubelet/checkpoints and import images.")
+    user: Text | None = Field(
+        default=None, description="Who may read /var/lib/kubelet/checkpoints and import images. Required with scp."
+    )
     port: Port = Field(default=22, description="sshd's default.")
     identity_file: Text | None = Field(default=None, description="The private key. Required with scp.")
     known_hosts_file: Text | None = Field(
         default=None, description="The nodes' host keys; HTAS connects to no other node. Required with scp."
-    )
-    route: Route = Field(
-        default=Route.DIRECT,
-        description="direct: from node to node, by a key for one copy; through-daemon: as a stream.",
-    )
-    authorized_keys_file: Text = Field(
-        default=".ssh/authorized_keys",
-        description="For direct: where sshd looks for the user's keys; the copy's key is there while it lasts.",
     )
 
 
@@ -108,14 +102,7 @@ class MigrationSetting(Section):
             several_containers=self.several_containers,
             kubelet_port=self.kubelet.port,
             kubelet_ca_file=beside(self.kubelet.ca_file),
-            secure_copy=SecureCopy(
-                scp.user,
-                scp.port,
-                beside(scp.identity_file),
-                beside(scp.known_hosts_file),
-                scp.route,
-                scp.authorized_keys_file,
-            ),
+            secure_copy=SecureCopy(scp.user or "", scp.port, beside(scp.identity_file), beside(scp.known_hosts_file)),
             registry=ImageRegistry(
                 registry.url or "",
                 registry.pull_from or _pull_from(registry.url),

@@ -17,7 +17,7 @@ REAL = frozenset({MigrationMethod.KUBELET_CHECKPOINT, MigrationMethod.COMMAND})
 CARRIED = REAL | {MigrationMethod.REPLACE}
 """Methods that are set up where a group names them; simulated nodes have theirs whatever groups say."""
 _NEEDED: dict[Transfer, tuple[str, ...]] = {
-    Transfer.SCP: ("identityFile", "knownHostsFile"),
+    Transfer.SCP: ("user", "identityFile", "knownHostsFile"),
     Transfer.REGISTRY: ("url", "agentTokenFile"),
 }
 _COMMANDS = ("checkpoint", "transfer", "restore", "abort")

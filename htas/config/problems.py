@@ -21,7 +21,10 @@ UNKNOWN = "unknown key; remove it"
 DECIMAL_COMMA = "unknown key: a comma ends a value here; write the number with a point"
 """`{pricePerHour: 0,192}` is a price of 0 and a key 192: who removed that had machines for nothing."""
 REMOVED = {
-    "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
+    "route": "is no key any more; remove it: archives go from node to node, or write migration.transfer: registry",
+    "authorizedKeysFile": "is no key any more; remove it: the daemon's own key is lent for a copy (docs/migration.md)",
+    "notices": "is no key any more; remove it, and have Alertmanager send the chart's alerts (docs/alerting.md)",
+    "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)",
 }
 """Keys of earlier versions, of which it is worth saying what took their place."""
 CALLED = {"disk": "ephemeralStorage", "ram": "memory"} | dict.fromkeys(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
@@ -15,14 +15,13 @@ from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
 from htas.config.modes import ApprovalSetting, RecommendSetting
 from htas.config.namespaces import NamespaceLimitSetting
-from htas.config.notices import NoticeSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import Name, Nanos, OneOf, Real, Seconds, Section, Source, Switch, Text, each_once
+from htas.config.values import Name, Nanos, OneOf, Real, Seconds, Section, Source, Switch, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -140,22 +139,11 @@ class Configuration(Section):
     )
     monthly_budget: Nanos | None = Field(
         default=None,
-        description="What a month (UTC) may cost, in the price file's currency: reported by notices and on the Money "
-        "page. It blocks no launch; limits.maxPricePerHour does. null: none.",
-    )
-    notices: tuple[NoticeSetting, ...] = Field(
-        default=(),
-        max_length=20,
-        description="Receivers of notices: limits, failed launches, undone drains and the budget.",
+        description="What a month (UTC) may cost, in the price file's currency: reported by an alert and on "
+        "the Money page. It blocks no launch; limits.maxPricePerHour does. null: none.",
     )
     scheduling: ClusterSchedulingSetting = Field(
         default=ClusterSchedulingSetting(),
         description="How pending pods are scheduled on nodes outside all groups. Groups have their own.",
     )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the kind of pods they run.")
-
-    @field_validator("notices")
-    @classmethod
-    def _are_told_apart(cls, notices: tuple[NoticeSetting, ...]) -> tuple[NoticeSetting, ...]:
-        each_once((notice.name for notice in notices), "give each receiver a name of its own")
-        return notices

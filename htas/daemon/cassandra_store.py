@@ -27,12 +27,6 @@ def init_store(loaded: Loaded, setting: CassandraSetting) -> bool:
         return schema.init(session, setting.replicas)
 
 
-def migrate_store(loaded: Loaded, setting: CassandraSetting) -> tuple[int, int]:
-    """Bring an older schema up to date; returns the version there was and the one there is."""
-    with _session(loaded, setting) as session:
-        return schema.migrate(session)
-
-
 def check_store(loaded: Loaded, setting: CassandraSetting) -> Found:
     """What is there; raises what is wrong with it. The schema is not changed."""
     with _session(loaded, setting) as session:

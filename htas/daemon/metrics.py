@@ -67,24 +67,17 @@ class Metrics:
         )
         self._dropped = Counter("htas_events_dropped_total", "Events dropped by the rate limit.", registry=make)
         self._reloads = Counter("htas_config_reloads_total", "Reloads of the configuration.", ["result"], registry=make)
-        self._notices = Counter("htas_notices_total", "Notices to receivers, by result.", ["result"], registry=make)
-        for result in ("sent", "refused", "given-up", "dropped"):
-            self._notices.labels(result)  # from 0 on, as below
         self._failed_steps = Counter(
             "htas_step_failures_total", "Steps of a cycle that raised an exception.", ["step"], registry=make
         )
         for step in Step:
-            self._failed_steps.labels(step.value)
+            self._failed_steps.labels(step.value)  # from 0 on, as below
         for result in ("adopted", "refused"):
             self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
     @property
     def last(self) -> CycleResult | None:
         return self.state.last
-
-    def notice(self, result: str) -> None:
-        """What became of a notice to a receiver."""
-        self._notices.labels(result).inc()
 
     def render(self) -> bytes:
         """Everything, as Prometheus reads it."""

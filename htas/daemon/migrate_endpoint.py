@@ -88,7 +88,5 @@ def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
         "reason": move.reason,
         "detail": move.detail,
     }
-    if move.detour:
-        told["detour"] = move.detour
     again = move.repeated_s
     return told if again is None else {**told, "repeatedSeconds": again}

@@ -11,8 +11,7 @@ from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.migration.copying.registry_copies import RegistryCopies
-from htas.adapters.migration.copying.secure_copy import SecureCopies
-from htas.adapters.migration.copying.shell import Shell
+from htas.adapters.migration.copying.scp import SecureCopies
 from htas.adapters.migration.documents import Json
 from htas.adapters.migration.engine import MigrationEngine, MovesByMethod
 from htas.adapters.migration.method import Method
@@ -79,7 +78,7 @@ def kubelet_checkpoint(settings: MigrationSettings, access: Access, objects: Obj
     copies: Copies
     own = None
     if settings.transfer is Transfer.SCP:
-        copies = by_ssh = SecureCopies(Shell(settings.secure_copy), settings.secure_copy, objects.address)
+        copies = by_ssh = SecureCopies(settings.secure_copy, objects.address)
         own = by_ssh.certificate if not settings.kubelet_ca_file else None
     else:
         copies = RegistryCopies(settings.registry, objects.address)

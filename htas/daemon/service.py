@@ -28,7 +28,6 @@ from htas.daemon.leadership import Leadership, LeaseTiming
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.notice_receivers import Telling
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.orphan_log import OrphanLog
@@ -41,6 +40,7 @@ from htas.daemon.standing_by import StandingBy
 from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import OFTEN, Triggers
+from htas.documents.month import looked_at, month_of
 from htas.execution.calls import ParallelCalls
 from htas.execution.steps import Steps
 from htas.model.defects import Step
@@ -93,7 +93,6 @@ class Service:
         self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
         self._seat = Seat("live", lambda: self._loaded.policy, partial(reading_store, loaded))
         self._seat.budget_nanos = lambda: self._loaded.settings.monthly_budget
-        self._telling: Telling | None = None
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -294,6 +293,10 @@ class Service:
         meter = Meter(daemon.ports.store, lambda: daemon.bookkeeper.revisions)
         board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
+        self._metrics.state.budget_nanos = lambda: self._loaded.settings.monthly_budget
+        self._metrics.state.month = lambda now: month_of(
+            daemon.ports.store.bills(looked_at(now)), daemon.policy.catalogue.billing, now
+        )
         daemon.steps.on_defect = self._metrics.step_failed
         daemon.searching.on_answer = self._metrics.searches.answered
         self._moves.requests = daemon.requested_moves
@@ -317,7 +320,6 @@ class Service:
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
         daemon.listeners.append(OrphanLog().observe)
         self._tell_the_seat(daemon)
-        self._tell_people(daemon)
         self._tell_of_store(daemon)
         reports = [partial(self._report, listener) for listener in daemon.listeners]
         daemon.listeners[:] = [self._begin_reports, *reports]
@@ -328,10 +330,7 @@ class Service:
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            try:
-                triggers.run()
-            finally:
-                self._tell_nobody()
+            triggers.run()
         if leadership is not None and leadership.is_leader and leadership.successor:
             self._metrics.leads(False)
             self._has_made_way = True
@@ -352,20 +351,6 @@ class Service:
         self._seat.present = daemon.ports.clock.now
         self._seat.policy = lambda: daemon.policy
         daemon.listeners.append(lambda result: self._seat.observe(seen(result, daemon)))
-
-    def _tell_people(self, daemon: Cycling) -> None:
-        """Have receivers of notices told of what cycles do. Its own view of the store: bills are read beside cycles."""
-        telling = Telling(
-            self._loaded, partial(reading_store, self._loaded), daemon.ports.clock.now, self._metrics.notice
-        )
-        telling.start()
-        daemon.listeners.append(telling.observe)
-        self._telling = telling
-
-    def _tell_nobody(self) -> None:
-        telling, self._telling = self._telling, None
-        if telling is not None:
-            telling.close()
 
     def _tell_of_store(self, daemon: Cycling) -> None:
         """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""
@@ -392,6 +377,3 @@ class Service:
             self._loaded = loaded
             if self._triggers is not None:
                 self._triggers.adopt(loaded.policy)
-            telling = self._telling
-        if telling is not None:
-            telling.adopt(loaded)

@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from htas.daemon.cycle import CycleResult
+from htas.documents.month import Month
 from htas.model.holds import HoldReason
 from htas.model.money import NANOS
 from htas.model.nodes import Node
@@ -38,6 +39,8 @@ class StateCollector(Collector):
         self.last: CycleResult | None = None
         self.policy: Callable[[], Policy] | None = None
         self.spent_nano_seconds: Callable[[float], int] | None = None
+        self.month: Callable[[float], Month] | None = None
+        self.budget_nanos: Callable[[], int | None] = lambda: None
         self.awaits: Callable[[], int] | None = None
         self._spent_most = 0
         registry.register(self)
@@ -71,6 +74,7 @@ class StateCollector(Collector):
             )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
+            yield from self._budget(result)
 
     def _spent(self, result: CycleResult) -> Iterator[Metric]:
         if self.spent_nano_seconds is not None:
@@ -81,6 +85,23 @@ class StateCollector(Collector):
             total = CounterMetricFamily("htas_cost", "Total cost of all machines so far.", labels=labels)
             total.add_metric([result.plan.cost.currency], spent)
             yield total
+
+    def _budget(self, result: CycleResult) -> Iterator[Metric]:
+        """The month's cost compared with `monthlyBudget`; nothing without one."""
+        budget = self.budget_nanos()
+        if self.month is None or budget is None:
+            return
+        month, currency = self.month(result.snapshot.taken_at), result.plan.cost.currency
+        parts = [((currency, "so-far"), month.so_far), ((currency, "forecast"), month.forecast)]
+        yield _gauge(
+            "htas_month_cost",
+            "Cost of all machines in this month (UTC), where monthlyBudget is set.",
+            ["currency", "part"],
+            [(labels, amount / (NANOS * 3600)) for labels, amount in parts],
+        )
+        yield _gauge(
+            "htas_month_budget", "The configured monthlyBudget.", ["currency"], [((currency,), budget / NANOS)]
+        )
 
 
 def _gauge(name: str, text: str, labels: list[str], values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:

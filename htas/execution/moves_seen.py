@@ -66,8 +66,6 @@ def summary(move: MigrationRecord) -> str:
     line = f"from {move.source} to {move.target} in {total:.1f} s" + (f" ({parts})" if parts else "")
     if move.archive_bytes:
         line += f", {move.archive_bytes / 2**20:.1f} MiB"
-    if move.detour:
-        line += f", through the daemon ({move.detour})"
     if (again := move.repeated_s) is not None:
         line += f", {again:.1f} s of work repeated"
     return line if move.attempt == 1 else f"{line}, after {tries}"

@@ -65,7 +65,7 @@ class Question(msgspec.Struct, frozen=True):
     is_under_way: bool = False
     """It has been begun, and each of its steps needs the same yes."""
     moves: tuple[Leaving, ...] = ()
-    """How each of the pods would leave; empty where an earlier htas wrote the question down."""
+    """How each of the pods would leave."""
 
     @property
     def nodes(self) -> frozenset[str]:

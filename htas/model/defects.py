@@ -37,7 +37,7 @@ class Step(StrEnum):
     EVENTS = "events"
     HISTORY = "history"
     REPORTS = "reports"
-    """Status, metrics, notices and pages."""
+    """Status, metrics and pages."""
 
     @property
     def is_fact(self) -> bool:

@@ -57,8 +57,8 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Learned(Resources, frozen=True, omit_defaults=True):
-    """What machines of a flavour offer, as learned from one, and what the price file promised then. None: an
-    earlier htas learned it, and it does not count.."""
+    """What machines of a flavour offer, as learned from one, and what the price file promised then. Without
+    that it does not count."""
 
     promised: Resources | None = None
 

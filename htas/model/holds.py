@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-from htas.model.former_names import Named
 
-
-class HoldReason(Named):
+class HoldReason(StrEnum):
     """Why a pod has a reservation on a node, or on a starting machine, and does not run there yet."""
 
     MACHINE_STARTING = "MachineStarting"

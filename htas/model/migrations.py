@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from htas.model.former_names import Named
 from htas.model.moves import MigrationMethod, Move, MoveReason
 
 if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
@@ -93,7 +92,7 @@ skips what it does not have; none may switch what was not seen running. A switch
 lives: when the twin ended, or lost its node, before the source was deleted."""
 
 
-class Refusal(Named):
+class Refusal(StrEnum):
     """Why a pod is not moved at all: known beforehand, and nothing was touched."""
 
     NOT_RUNNING = "NotRunning"
@@ -218,8 +217,6 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether archives may still be on the source's node, which could not be reached."""
     image_key: str = ""
     """Of kubelet-checkpoint: what nobody can guess of its images' names, journalled before any of them is made."""
-    detour: str = ""
-    """Of the transfer scp: why the archive went through the daemon, although it was to go straight to the target."""
     base_images: tuple[str, ...] = ()
     """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
 
@@ -258,7 +255,6 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             image="",
             image_key="",
             detail=self.without_names(self.detail),
-            detour=self.without_names(self.detour),
         )
 
     def without_names(self, words: str) -> str:
@@ -279,7 +275,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"move {self.id} of {self.pod} cannot go from {self.state} to {state}")
         if state is MigrationState.PREPARED:
             fresh = {"attempt": self.attempt + 1, "reached": {state.value: at}, "dumped_at": None}
-            fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0, "detour": ""}
+            fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0}
             return msgspec.structs.replace(self, state=state, **{**fresh, **changes})
         return msgspec.structs.replace(self, state=state, reached={**self.reached, state.value: at}, **changes)
 
@@ -297,18 +293,9 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Transfer(StrEnum):
     SCP = "scp"
-    """The archive is copied from node to node, and imported there."""
+    """The archive is copied from node to node (HTAS paper 4.2), and imported there."""
     REGISTRY = "registry"
     """The agent on the source's node pushes it as an image; the target's kubelet pulls it."""
-
-
-class Route(StrEnum):
-    """The way of an archive that is copied by ssh."""
-
-    DIRECT = "direct"
-    """From node to node (HTAS paper 4.2), by a key for this one copy; through the daemon where the one cannot reach
-    the other."""
-    THROUGH_DAEMON = "through-daemon"
 
 
 class Deadlines(msgspec.Struct, frozen=True):
@@ -323,14 +310,11 @@ class Deadlines(msgspec.Struct, frozen=True):
 class SecureCopy(msgspec.Struct, frozen=True):
     """How archives are copied from node to node by ssh. Keys are files: a Secret, mounted."""
 
-    user: str = "root"
+    user: str = ""
     port: int = 22
     identity_file: str = ""
     known_hosts_file: str = ""
     """The nodes' host keys: one that is not in it is not talked to."""
-    route: Route = Route.DIRECT
-    authorized_keys_file: str = ".ssh/authorized_keys"
-    """Where a target's sshd looks for keys: by the user's home unless it is absolute; the copy's is there meanwhile."""
 
 
 class ImageRegistry(msgspec.Struct, frozen=True):

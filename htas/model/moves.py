@@ -54,7 +54,7 @@ class MoveReason(StrEnum):
 class Move(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod (namespace/name, and its uid) that leaves `source` for `target`, or (None) for nowhere: it waits again.
 
-    Until it is seen at the target, room is kept for it there. `uid` is empty where an earlier htas wrote the move down.
+    Until it is seen at the target, room is kept for it there.
     """
 
     pod: str

@@ -6,12 +6,11 @@ from enum import StrEnum
 
 import msgspec
 
-from htas.model.former_names import Named
 from htas.model.migrations import MigrationRecord
 from htas.model.reasons import OutcomeReason
 
 
-class Action(Named):
+class Action(StrEnum):
     """What was done, or tried. People read these words in `htas history`, logs and metrics."""
 
     BIND = "bind"

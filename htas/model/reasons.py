@@ -11,10 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
-from htas.model.former_names import Named
 
-
-class Reason(Named):
+class Reason(StrEnum):
     """A word, a sentence that explains it, and what would change it; empty: only time, or nothing."""
 
     says: str
@@ -59,11 +57,6 @@ class Unplaced(Reason):
         "BackingOff",
         "Every flavour that fits it failed recently, or was launched for it and not used.",
         "Time, at most timeouts.backoffMax; or add another flavour.",
-    )
-    NOT_LET_IN = (
-        "NotLetIn",
-        "Of an earlier version: a node was launched for it recently and has not admitted it yet.",
-        "Time; or list under nodeGroups the labels and taints that nodes really get.",
     )
     TOO_MANY_LAUNCHES = (
         "TooManyLaunches",
@@ -373,7 +366,7 @@ class ProposalReason(Reason):
     )
 
 
-class OutcomeReason(Named):
+class OutcomeReason(StrEnum):
     """Why HTAS does not start or continue a decision; mostly of rearrangements and drains."""
 
     ROOM_TAKEN = "RoomTaken"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-from htas.model.former_names import Named
 
-
-class OptionalSearch(Named):
+class OptionalSearch(StrEnum):
     """A search that only makes a plan better. Metrics, logs and alerts use these words."""
 
     HEADROOM = "headroom"

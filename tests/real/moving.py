@@ -14,7 +14,7 @@ from htas.adapters.migration.engine import MigrationEngine
 from htas.adapters.migration.method import Method
 from htas.adapters.migration.objects import Objects
 from htas.daemon.migration_wiring import kubelet_checkpoint
-from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, Route, SecureCopy
+from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
@@ -60,11 +60,11 @@ class World:
         self.cluster.delete(f"{CORE}/namespaces/default/pods")
         return not self.cluster.pods(labelSelector="!control-plane")
 
-    def settings(self, route: Route = Route.DIRECT, **changes: object) -> MigrationSettings:
+    def settings(self, **changes: object) -> MigrationSettings:
         copying = SecureCopy(
+            user="root",
             identity_file=str(self.nodes.identity_file),
             known_hosts_file=str(self.nodes.known_hosts_file),
-            route=route,
         )
         return MigrationSettings(secure_copy=copying, **changes)  # type: ignore[arg-type] # fields by name
 
@@ -76,7 +76,7 @@ class World:
         **changes: object,
     ) -> Iterator[MigrationEngine]:
         """The port as a leading daemon has it; `method` makes another than kubelet-checkpoint."""
-        settings = self.settings(**changes)  # type: ignore[arg-type] # fields by name
+        settings = self.settings(**changes)
         access = load_access(self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
         objects = Objects(api)

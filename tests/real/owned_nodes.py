@@ -50,6 +50,7 @@ def cleaning(world: World, directory: Path, method: str, kubeconfig: Path | None
     """A configuration of one group whose nodes are emptied by a method, after seconds."""
     rules = {"migration": method, "underutilizedFor": "3s", "queueEmptyFor": "3s", "migrationTime": "2s"}
     copying = {
+        "user": "root",
         "identityFile": str(world.nodes.identity_file),
         "knownHostsFile": str(world.nodes.known_hosts_file),
     }

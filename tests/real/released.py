@@ -87,6 +87,7 @@ class Release:
                     "cleaning": {**cleaning, "migration": "kubelet-checkpoint"},
                 },
             ],
+            "migration": {"scp": {"user": "root"}},
             **changes,
         }
         return {**ACTING, **self.where(), "config": config, "moves": {"sshSecret": "htas-ssh"}}

@@ -10,18 +10,15 @@ from threading import Thread
 import msgspec
 import pytest
 
-from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.history import RUN_SHARDS
-from htas.adapters.cassandra.rows import date_of, day_of, decoded, shard_of
-from htas.adapters.cassandra.session import Session
+from htas.adapters.cassandra.rows import date_of, day_of, shard_of
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.disruptions import ANY_DISRUPTION, Drain, drains_of
+from htas.model.disruptions import Drain, drains_of
 from htas.model.record import DAY_S, Bill, ProfileEvent, Retention
 from htas.ports import ConflictError, PermanentError, StorePort, TransientError
-from tests import earlier
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle, opened, row, run
 from tests.real.cutting import AnswerCutter
@@ -145,39 +142,10 @@ def test_clusters_that_share_a_keyspace_do_not_see_each_other(
         assert other.put_claim(claim()).version == 1
 
 
-@pytest.mark.parametrize("form", earlier.FORMS)
-def test_what_an_earlier_htas_left_under_way_is_in_the_queue(
-    form: str, keyspace: CassandraSettings, cassandra: Cassandra
-) -> None:
-    """A keyspace as schema 2 left it, with its rows as they were written then, of two clusters."""
-    drain, opened_then = (earlier.body(form, name).decode() for name in ("drain", "rearrangement"))
-    execute, name = cassandra.admin.execute, keyspace.keyspace
-    execute(f"DROP TABLE {name}.disruptions")
-    execute(f"UPDATE {name}.schema_version SET version = 2 WHERE name = 'htas'")
-    for cluster in ("test", "other"):
-        execute(
-            f"INSERT INTO {name}.drains (cluster, shard, node, version, body) VALUES (%s, 3, 'small-1', 1, %s)",
-            (cluster, drain),
-        )
-    execute(f"INSERT INTO {name}.rearrangements (cluster, version, body) VALUES ('test', 2, %s)", (opened_then,))
-    with pytest.raises(PermanentError, match="htas store migrate"):
+def test_a_keyspace_of_another_schema_is_refused(keyspace: CassandraSettings, cassandra: Cassandra) -> None:
+    cassandra.admin.execute(f"UPDATE {keyspace.keyspace}.schema_version SET version = 3 WHERE name = 'htas'")
+    with pytest.raises(PermanentError, match="is of schema 3, this htas reads 1"):
         CassandraStore(keyspace)
-    session = Session(keyspace)
-    assert (schema.migrate(session), schema.migrate(session)) == ((2, 3), (3, 3))
-    session.close()
-    with opened(lambda: CassandraStore(keyspace)) as store:
-        queue = store.disruptions()
-        bodies = ((drain, 1), (opened_then, 2))  # what counts is the version beside a body
-        assert queue == [
-            msgspec.structs.replace(decoded(body, ANY_DISRUPTION), version=version) for body, version in bodies
-        ]
-        moved = [store.put_disruption(each) for each in queue]
-        assert [each.version for each in moved] == [each.version + 1 for each in queue]
-        for each in moved:
-            store.delete_disruption(each.id, each.version)
-        assert store.disruptions() == []
-    with opened(lambda: CassandraStore(msgspec.structs.replace(keyspace, cluster="other"))) as other:
-        assert [each.id for each in other.disruptions()] == ["drain/small-1"]
 
 
 def test_a_released_claim_is_forgotten_as_a_whole(keyspace: CassandraSettings, cassandra: Cassandra) -> None:

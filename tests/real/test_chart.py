@@ -60,7 +60,7 @@ MOVING: Json = {
             {"name": "services", "workload": "service"},
             {"name": "batch", "workload": "batch", "cleaning": {"migration": "kubelet-checkpoint"}},
         ],
-        "migration": {"atOnce": 4},
+        "migration": {"atOnce": 4, "scp": {"user": "root"}},
     },
     "openstack": ON_OPENSTACK["openstack"],
     "moves": {"sshSecret": "htas-ssh", "tokenSecret": "htas-token"},

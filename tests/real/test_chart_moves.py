@@ -78,6 +78,7 @@ GROUPS = MOVING["config"]["nodeGroups"]
         pytest.param(with_values(BY_REGISTRY, moves={"sshSecret": "s"}), "name one", id="both kinds of keys"),
         pytest.param(with_values(BY_REGISTRY, config={"migration": {"transfer": "scp"}}), "transfer is scp", id="an agent, and ssh"),
         pytest.param(with_values(MOVING, config={"migration": {"transfer": "registry"}}), "transfer is registry", id="ssh, and a registry"),
+        pytest.param({"moves": {"sshSecret": "s"}}, "needs config.migration.scp.user", id="ssh without a user"),
         pytest.param({"moves": {"registryCA": True}}, "which is empty", id="a key of no Secret"),
         pytest.param(with_values(BY_REGISTRY, config={"migration": {}}), "needs config.migration.registry.url", id="an agent without a registry"),
     ],
@@ -89,7 +90,7 @@ def test_keys_that_do_not_fit_how_pods_are_moved_are_refused(values: Json, compl
 
 
 def test_keys_that_come_in_volumes_of_ones_own_are_taken(helm: Path) -> None:
-    keys = {"identityFile": "/mine/id", "knownHostsFile": "/mine/known_hosts"}
+    keys = {"user": "mover", "identityFile": "/mine/id", "knownHostsFile": "/mine/known_hosts"}
     items = rendered(helm, {"config": {"nodeGroups": GROUPS, "migration": {"scp": keys}}})
     assert yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["migration"]["scp"] == keys
 
@@ -97,7 +98,11 @@ def test_keys_that_come_in_volumes_of_ones_own_are_taken(helm: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "rights"),
     [
-        pytest.param({"moves": {"sshSecret": "s"}}, {"nodes/checkpoint", "pods"}, id="keys for ssh"),
+        pytest.param(
+            {"moves": {"sshSecret": "s"}, "config": {"migration": {"scp": {"user": "u"}}}},
+            {"nodes/checkpoint", "pods"},
+            id="keys for ssh",
+        ),
         pytest.param({"config": {"migration": {"commands": {"checkpoint": "/c"}}}}, {"pods"}, id="commands"),
         pytest.param({}, set(), id="neither"),
     ],

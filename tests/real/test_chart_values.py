@@ -411,7 +411,7 @@ def test_the_chart_makes_a_token_and_serves_by_https_where_asked_to(helm: Path) 
         pytest.param("command", {}, {"pods"}, id="commands of one's own"),
         pytest.param(
             "kubelet-checkpoint",
-            {"moves": {"sshSecret": "s"}},
+            {"moves": {"sshSecret": "s"}, "config": {"migration": {"scp": {"user": "u"}}}},
             {"pods", "nodes/checkpoint"},
             id="the kubelet's checkpoints",
         ),
@@ -497,8 +497,10 @@ def values_from(name: str) -> Json:
         store["cassandra"].pop("passwordFile", None)
         store["cassandra"].get("buffer", {}).pop("path", None)
     config["provider"] = {"kwok": None, **config.get("provider", {"sandbox": {}})}
+    if moves := "kubelet-checkpoint" in str(config):
+        config["migration"]["scp"]["user"] = "root"
     values = {"config": config, "flavours": prices, "store": store, "openstack": {"userData": "#!/bin/sh\n"}}
-    return values | ({"moves": {"sshSecret": "s"}} if "kubelet-checkpoint" in str(config) else {})
+    return values | ({"moves": {"sshSecret": "s"}} if moves else {})
 
 
 @pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml", "kwok.yaml", "openstack.yaml", "cassandra.yaml"])

@@ -116,6 +116,7 @@ def test_the_charts_rights_are_enough_for_a_move(world: World, helm: Path, tmp_p
         "config": {
             "cluster": "trial",
             "nodeGroups": [{"name": "batch", "cleaning": {"migration": "kubelet-checkpoint"}}],
+            "migration": {"scp": {"user": "root"}},
         },
         "moves": {"sshSecret": "htas-ssh"},
     }

@@ -161,7 +161,7 @@ WITHOUT_A_CORE = (
 )
 READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q -e '^cat .*checkpoints' -e '^ssh -F'; then {}; fi; done"
 KILL_READER = READER.format("kill -9 ${p#/proc/}")
-ANNOUNCED = "/dev/shm/htas-move-*/known"
+ANNOUNCED = "/dev/shm/htas-move-*"
 """Is on the source from when it has said the archive's digest until the copy ends."""
 SPOIL_WHILE_READ = (
     f"! ls {ANNOUNCED} >/dev/null 2>&1 || for f in {ARCHIVES}/*.tar; do"

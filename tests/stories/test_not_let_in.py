@@ -120,7 +120,7 @@ def test_a_mended_group_is_judged_anew() -> None:
     story.play(HOUR + 120)
     told = {item.reason for result in story.seen[before:] for item in result.plan.unplaced}
     assert Unplaced.NO_FLAVOUR_FITS in told
-    assert told.isdisjoint({Unplaced.NOT_LET_IN, Unplaced.BACKING_OFF, Unplaced.TOO_MANY_LAUNCHES})
+    assert told.isdisjoint({Unplaced.BACKING_OFF, Unplaced.TOO_MANY_LAUNCHES})
 
 
 @pytest.mark.parametrize(

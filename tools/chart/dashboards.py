@@ -221,12 +221,6 @@ OPERATIONS = (
         unit="reqps",
         stacked=True,
     ),
-    Panel(
-        "Notices",
-        (("sum by (result) (increase(htas_notices_total{}[1h]))", "{{result}}"),),
-        "To receivers, in an hour.",
-        stacked=True,
-    ),
 )
 DASHBOARDS = {"htas-money": ("HTAS: money", MONEY), "htas-operations": ("HTAS: does it work?", OPERATIONS)}
 

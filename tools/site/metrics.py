@@ -11,6 +11,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import load_configuration
 from htas.daemon.cycle import Daemon
 from htas.daemon.metrics import Metrics
+from htas.documents.month import month_of
 from htas.execution.ports import Ports
 from htas.model.savings import Savings
 from htas.sandbox.world import World
@@ -56,6 +57,8 @@ def metric_rows() -> list[MetricRow]:
     metrics.state.policy = lambda: policy
     metrics.state.awaits = lambda: 0
     metrics.state.spent_nano_seconds = lambda _: 0
+    metrics.state.month = lambda now: month_of((), policy.catalogue.billing, now)
+    metrics.state.budget_nanos = lambda: 0
     return list(_rows(metrics))
 
 

@@ -171,7 +171,7 @@ UsePAM no
 StrictModes no
 PermitRootLogin prohibit-password
 PasswordAuthentication no
-AuthorizedKeysFile $dir/ssh/id.pub .ssh/authorized_keys
+AuthorizedKeysFile $dir/ssh/id.pub
 AcceptEnv LANG
 SetEnv PATH=$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
 Subsystem sftp internal-sftp

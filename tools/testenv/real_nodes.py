@@ -208,9 +208,8 @@ class RealNodes:
         return [row[0] for row in rows if row[2] in digests]
 
     def copies_under_way(self, node: str) -> list[str]:
-        """Keys, directories and processes of archives' copies from node to node, as they are on a node just now."""
+        """Files and processes of archives' copies from node to node, as they are on a node just now."""
         looks = (
-            "grep -o 'htas-mov[e]-[0-9a-f]*$' ~root/.ssh/authorized_keys",
             "ls -d /dev/shm/htas-*",
             "grep -l 'htas-mov[e]-' /proc/[0-9]*/cmdline",
         )

@@ -7,7 +7,7 @@ import msgspec
 from htas.adapters.cassandra.journal import Journal
 from htas.adapters.cassandra.schema import require_current
 from htas.adapters.cassandra.session import Session
-from htas.adapters.cassandra.tables import MIGRATIONS
+from htas.adapters.cassandra.tables import VERSION
 from htas.model.disruptions import Drain
 
 _NODES = "SELECT release_version, data_center FROM system.{}"
@@ -44,7 +44,7 @@ def look(session: Session) -> Found:
     nodes = [row for table in ("local", "peers_v2") for row in _nodes(session, table)]
     factors = session.rows_of_any_keyspace("reading the keyspace", _REPLICAS, (settings.keyspace,))[0][0]
     return Found(
-        version=len(MIGRATIONS),
+        version=VERSION,
         releases=tuple(sorted({release for release, _ in nodes})),
         nodes=len(nodes),
         local=sum(1 for _, name in nodes if name == settings.local_dc),

@@ -1,4 +1,4 @@
-"""The tables, as statements by version: what brings a keyspace from each version to the next.
+"""The tables, as statements.
 
 HTAS's cluster name is in every partition key. Every statement may be carried out twice. KEYSPACE stands for the
 keyspace's name, here and in every query (see `placed`).
@@ -14,72 +14,61 @@ VERSION_TABLE = """CREATE TABLE IF NOT EXISTS KEYSPACE.schema_version (
     name text PRIMARY KEY, version int, since timestamp
 )"""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.claims (
+VERSION = 1
+"""Of the schema below."""
+TABLES: tuple[str, ...] = (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.claims (
     cluster text, shard int, id text, version int, open boolean, writer uuid, body text,
     PRIMARY KEY ((cluster, shard), id)
 ) WITH gc_grace_seconds = 86400""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.drains (
-    cluster text, shard int, node text, version int, writer uuid, body text,
-    PRIMARY KEY ((cluster, shard), node)
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.disruptions (
+    cluster text, shard int, id text, version int, writer uuid, body text,
+    PRIMARY KEY ((cluster, shard), id)
 ) WITH gc_grace_seconds = 86400""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.learned (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.learned (
     cluster text, flavour text, body text,
     PRIMARY KEY (cluster, flavour)
 )""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.days (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.days (
     cluster text, kind text, day date,
     PRIMARY KEY ((cluster, kind), day)
 ) WITH CLUSTERING ORDER BY (day DESC)""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.profile (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.profile (
     cluster text, day date, shard int, instance_name text, event_time timestamp, event text, instance_type text,
     runtime int, ramcapacity decimal, cpucapacity decimal, ramavailable decimal, cpuavailable decimal,
     PRIMARY KEY ((cluster, day, shard), instance_name, event_time, event)
 ) WITH """
-        + _BY_DAY,
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.instances (
+    + _BY_DAY,
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.instances (
     cluster text, shard int, instance_name text, body text,
     PRIMARY KEY ((cluster, shard), instance_name)
 ) WITH gc_grace_seconds = 86400""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.runs (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.runs (
     cluster text, day date, shard int, ended_at timestamp, uid text, node text, body text,
     PRIMARY KEY ((cluster, day, shard), ended_at, uid, node)
 ) WITH CLUSTERING ORDER BY (ended_at DESC, uid DESC, node DESC)
     AND """
-        + _BY_DAY,
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.cycles (
+    + _BY_DAY,
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.cycles (
     cluster text, day date, id bigint,
     PRIMARY KEY ((cluster, day), id)
 ) WITH CLUSTERING ORDER BY (id DESC)
     AND """
-        + _BY_DAY,
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.cycle_bodies (
+    + _BY_DAY,
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.cycle_bodies (
     cluster text, id bigint, chunk int, chunks int, body blob,
     PRIMARY KEY ((cluster, id), chunk)
 ) WITH compression = {'enabled': 'false'}
     AND """
-        + _BY_DAY,
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.open_bills (
+    + _BY_DAY,
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.open_bills (
     cluster text, shard int, claim text, body text,
     PRIMARY KEY ((cluster, shard), claim)
 )""",
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.closed_bills (
+    """CREATE TABLE IF NOT EXISTS KEYSPACE.closed_bills (
     cluster text, day date, claim text, body text,
     PRIMARY KEY ((cluster, day), claim)
 )""",
-    ),
-    (
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.rearrangements (
-    cluster text PRIMARY KEY, version int, writer uuid, body text
-) WITH gc_grace_seconds = 86400""",
-    ),
-    (
-        """CREATE TABLE IF NOT EXISTS KEYSPACE.disruptions (
-    cluster text, shard int, id text, version int, writer uuid, body text,
-    PRIMARY KEY ((cluster, shard), id)
-) WITH gc_grace_seconds = 86400""",
-    ),
 )
 
 

@@ -118,7 +118,7 @@ def twin_name_of(record: MigrationRecord) -> str:
 def base_images_of(pod: Json) -> tuple[str, ...]:
     """What a pod's containers start from: of one that was restored, what was journalled, since that checkpoint is gone.
 
-    Where that is not known, as of a pod that was restored by an earlier HTAS, the checkpoint's own name stays.
+    Where that is not known, the checkpoint's own name stays.
     """
     images = tuple(container.get("image", "") for container in pod["spec"]["containers"])
     record = record_in(pod)

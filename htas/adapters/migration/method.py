@@ -21,15 +21,11 @@ class Dump(msgspec.Struct, frozen=True):
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """A checkpoint at its target: the images to restore from, in the order of the containers, and what they weigh.
-
-    `detour`: why it came another way than it was to.
-    """
+    """A checkpoint at its target: the images to restore from, in the order of the containers, and what they weigh."""
 
     images: tuple[str, ...]
     digests: tuple[str, ...] = ()
     size: int = 0
-    detour: str = ""
 
 
 class Method(Protocol):

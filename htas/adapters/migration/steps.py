@@ -167,7 +167,7 @@ class Steps:
         source = self._present.running_source(record)
         delivered = method.deliver(record, source, within_s)
         self._reached("move.delivered")
-        facts = {"image": " ".join(delivered.images), "digest": " ".join(delivered.digests), "detour": delivered.detour}
+        facts = {"image": " ".join(delivered.images), "digest": " ".join(delivered.digests)}
         return self._write(record, MigrationState.TRANSFERRED, archive_bytes=delivered.size, **facts)
 
     def _restore(self, record: MigrationRecord, within_s: float) -> MigrationRecord:

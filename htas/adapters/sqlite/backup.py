@@ -133,7 +133,7 @@ def _check_whole(connection: sqlite3.Connection, source: Path) -> None:
     [(found,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if found != "ok":
         raise PermanentError(f"{source}: is damaged ({found}); nothing was written")
-    missing = lacking(connection, version_of(connection, str(source)))
+    missing = lacking(connection)
     if missing:
         raise PermanentError(f"{source}: is no whole store of htas; it lacks {', '.join(missing)}; nothing was written")
 

@@ -12,7 +12,7 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from htas.adapters.sqlite.errors import primary_code, translated
-from htas.adapters.sqlite.schema import migrate, present, stand_in, version_of
+from htas.adapters.sqlite.schema import create, stand_in, version_of
 
 BUSY_S = 10.0
 """How long a call waits for another process to finish writing before it is a TransientError."""
@@ -22,9 +22,9 @@ class Database:
     """One connection and one lock: safe from several threads, and beside other processes (WAL)."""
 
     def __init__(self, path: str, *, only_reads: bool = False) -> None:
-        """Open, and create or migrate where needed; raises PermanentError or TransientError, naming the file.
+        """Open, and create where needed; raises PermanentError or TransientError, naming the file.
 
-        `only_reads`: the file must be there and stays as it is. An older schema is read without being migrated.
+        `only_reads`: the file must be there and stays as it is.
         """
         self.path = path
         self._only_reads = only_reads
@@ -40,8 +40,7 @@ class Database:
         except sqlite3.Error as error:
             raise translated(path, error) from error
         try:
-            self.version = (_prepare_reading if only_reads else _prepare)(self._connection, path)
-            """The schema's, once it is open."""
+            (_prepare_reading if only_reads else _prepare)(self._connection, path)
         except sqlite3.Error as error:
             self._connection.close()
             raise translated(path, error) from error
@@ -99,16 +98,15 @@ class Database:
             self._connection.execute("ROLLBACK")
 
 
-def _prepare_reading(connection: sqlite3.Connection, path: str) -> int:
-    """Refuse what is not ours, and leave the rest as it is; returns the file's version."""
-    version = version_of(connection, path)
-    stand_in(connection, version)
+def _prepare_reading(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse what is not ours, and leave the rest as it is."""
+    if version_of(connection, path) == 0:
+        stand_in(connection)
     connection.execute("PRAGMA query_only = ON")
-    return version
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> int:
-    """Refuse what is not ours before anything is changed; then WAL, then the present schema, which is returned."""
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse what is not ours before anything is changed; then WAL, then the schema."""
     version = version_of(connection, path)
     # SQLite does not wait for others when it changes the journal mode: of 240 processes that opened new files, six to
     # a file, 6 were refused at once. So the waiting is done here.
@@ -119,13 +117,12 @@ def _prepare(connection: sqlite3.Connection, path: str) -> int:
         reraise=True,
     )
     waiting(connection.execute, "PRAGMA journal_mode = WAL")
-    if version < present():
+    if version == 0:
         try:
-            migrate(connection, path)
+            create(connection, path)
         except BaseException:
             _leave_one_file(connection)
             raise
-    return present()
 
 
 def _leave_one_file(connection: sqlite3.Connection) -> None:

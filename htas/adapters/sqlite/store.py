@@ -62,11 +62,6 @@ class SqliteStore:
         self._kept_bytes = kept_bytes
         self._unweighed = kept_bytes  # what earlier processes left has not been weighed
 
-    @property
-    def version(self) -> int:
-        """The file's schema; `schema.present()` unless it is only read."""
-        return self._database.version
-
     # The journal.
 
     def claims(self) -> Sequence[NodeClaim]:

@@ -22,17 +22,6 @@ TABLE = (
     "CREATE INDEX IF NOT EXISTS outbox_by_lane ON outbox (lane, number)",
     "CREATE INDEX IF NOT EXISTS outbox_by_kind ON outbox (kind, key, number)",
 )
-FROM_EARLIER = (
-    "UPDATE outbox SET kind = 'disruption', key = 'drain/' || key,"
-    " body = CAST(json_set(CAST(body AS TEXT), '$.kind', 'drain') AS BLOB) WHERE kind = 'drain'",
-    "UPDATE outbox SET kind = 'disruption-end', key = 'drain/' || key, body = CAST('1' AS BLOB)"
-    " WHERE kind = 'drain-end'",
-    "UPDATE outbox SET kind = 'disruption', key = 'rearrangement',"
-    " body = CAST(json_set(CAST(body AS TEXT), '$.kind', 'rearrangement') AS BLOB) WHERE kind = 'rearrangement'",
-    "UPDATE outbox SET kind = 'disruption-end', key = 'rearrangement' WHERE kind = 'rearrangement-end'",
-)
-"""What an earlier htas left to be shipped, as entries of the one queue. A drain was written once: its end is of version
-1."""
 OVERHEAD = 100
 """Bytes that an entry takes beside its body: its row and its place in two indexes."""
 MAY_BE_DROPPED = (Kind.CYCLE, Kind.PROFILE)
@@ -64,7 +53,7 @@ class Outbox:
         self.dropped = 0
         self._is_full = False
         with database.transaction() as connection:
-            for statement in (*TABLE, *FROM_EARLIER):
+            for statement in TABLE:
                 connection.execute(statement)
         self.count_anew()
 

@@ -36,7 +36,7 @@ def script_of(shell: Shell) -> str:
     ("typed", "offered", "not_offered"),
     [
         pytest.param("htas hist", ["history"], ["top"], id="a verb"),
-        pytest.param("htas store ", ["init", "migrate", "check"], ["plan"], id="a verb of a group"),
+        pytest.param("htas store ", ["init", "check", "backup"], ["plan", "migrate"], id="a verb of a group"),
         pytest.param("htas top --so", ["--sort"], ["--watch"], id="an option"),
         pytest.param("htas top --sort ", ["cpu", "memory", "age", "price", "name"], ["--sort"], id="its choices"),
     ],

@@ -72,7 +72,6 @@ PARSED = {
     "htas cost --server https://htas.example --token-file token": SERVER,
     "htas top --server htas-system/htas": SERVER,
     "htas top --server http://localhost:8080 --token-file token": SERVER,
-    "htas notices test --config htas.yaml": "sends to receivers; tests/unit/cli/test_notices.py runs it",
     "htas flavours --cloud NAME --write prices.yaml": CLOUD,
     "htas flavours --cloud htas --write config/flavours/mine.yaml": CLOUD,
     "htas flavours --cloud htas --write config/flavours/mine.yaml --per-core 0.02 --per-gib 0.004": CLOUD,

@@ -117,7 +117,6 @@ MOVING: dict[str, Any] = {**ASKED, "from": "a", "attempt": 1, "archiveBytes": 0,
         pytest.param({**MOVING, "state": "Prepared"}, "Prepared", id="begun"),
         pytest.param({**MOVING, "state": "Prepared", "attempt": 2, "reason": "NoSpaceLeft", "detail": "disk full"}, "Prepared      attempt 2, after NoSpaceLeft: disk full", id="again"),
         pytest.param({**MOVING, "state": "Transferred", "archiveBytes": 2**20}, "Transferred   1.0 MiB", id="there"),
-        pytest.param({**MOVING, "state": "Transferred", "archiveBytes": 2**20, "detour": "a cannot send to b: No route"}, "Transferred   1.0 MiB, through the daemon: a cannot send to b: No route", id="there by another way"),
         pytest.param({**MOVING, "state": "Done", "twin": "train-m1", "seconds": {"copy": 1.0, "total": 2.5}, "repeatedSeconds": 2.0}, "Done          as train-m1 on b after 2.5 s (copy 1.0 s); 2.0 s of work done again", id="done"),
     ],
 )  # fmt: skip

@@ -133,14 +133,12 @@ def test_a_mistake_is_told_with_its_remedy(tmp_path: Path, text: str, want: str)
 SHARED = [
     pytest.param("audit: {to: htas.db}", "store.sqlite.path", id="the store, where nobody named it"),
     pytest.param("audit: {to: ./htas.db-wal}", "store.sqlite.path", id="what SQLite has beside it"),
-    pytest.param("audit: {to: htas.db.notices.chat}", "store.sqlite.path", id="notices that wait"),
     pytest.param("store: {sqlite: {path: s.db}}\naudit: {to: s.db}", "store.sqlite.path", id="the store that is named"),
     pytest.param("store: {sqlite: {path: log.1}}\naudit: {to: log}", "store.sqlite.path", id="a store where the log's past goes"),
     pytest.param(
         "store: {cassandra: {contactPoints: [c], localDatacenter: d}}\naudit: {to: htas-buffer.db}", "store.cassandra.buffer.path", id="Cassandra's buffer"
     ),
     pytest.param("http: {listen: ':1', tokenFile: token}\naudit: {to: token}", "http.tokenFile", id="a token"),
-    pytest.param("notices: [{name: a, urlFrom: {file: url}}]\naudit: {to: url}", "notices[0].urlFrom.file", id="a receiver's address"),
     pytest.param("audit: {to: htas.yaml}", "the configuration itself", id="the configuration"),
     pytest.param("audit: {to: link}", "the configuration itself", id="by a link"),
 ]  # fmt: skip
@@ -177,7 +175,7 @@ def test_files_of_moves_are_beside_the_configuration_unless_absolute(tmp_path: P
         "migration:\n"
         "  atOnce: 4\n"
         "  deadlines: {restore: 30s}\n"
-        "  scp: {identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
+        "  scp: {user: mover, identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
     )
     found = loaded(tmp_path, text).policy.migration
     assert (found.at_once, found.deadlines.restore_s, found.deadlines.checkpoint_s) == (4, 30.0, 120.0)

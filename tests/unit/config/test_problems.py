@@ -41,6 +41,17 @@ KEYS = [
         "kubelets (docs/migration.md)",
         id="a key of before",
     ),
+    pytest.param(
+        GOOD + "migration: {scp: {route: direct}}",
+        "htas.yaml:6 migration.scp.route: is no key any more; remove it: archives go from node to node, or write "
+        "migration.transfer: registry",
+        id="the way of archives",
+    ),
+    pytest.param(
+        GOOD + "notices: [{name: chat, url: 'https://chat.example/7'}]",
+        "htas.yaml:6 notices: is no key any more; remove it, and have Alertmanager send the chart's alerts (docs/alerting.md)",
+        id="notices",
+    ),
     pytest.param(GOOD + "zebra: {}", "htas.yaml:6 zebra: unknown key; remove it", id="a key like no other"),
     pytest.param(
         GOOD + "scheduler_name: x",
@@ -113,15 +124,15 @@ MACHINES = [
     ),
     pytest.param(
         group("cleaning: {migration: kubelet-checkpoint}")
-        + "migration: {scp: {identityFile: key, knownHostsFile: hosts}}\nprovider: {sandbox: {}}",
+        + "migration: {scp: {user: u, identityFile: key, knownHostsFile: hosts}}\nprovider: {sandbox: {}}",
         f"{GROUP}.cleaning.migration: is for real nodes; in the sandbox write checkpoint, which models it, replace or evict",
         id="kubelets in the sandbox",
     ),
     pytest.param(
         group("cleaning: {migration: kubelet-checkpoint}")
         + "migration: {scp: {identityFile: key}}\nprovider: {kwok: {}}",
-        "htas.yaml:6 migration.scp: transfer: scp needs knownHostsFile; write it",
-        id="scp without host keys",
+        "htas.yaml:6 migration.scp: transfer: scp needs user, knownHostsFile; write them",
+        id="scp without a user and host keys",
     ),
     pytest.param(
         group("cleaning: {migration: kubelet-checkpoint}")

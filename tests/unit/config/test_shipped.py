@@ -94,7 +94,6 @@ def leaves(model: type[BaseModel], base: Steps = ()) -> Iterator[tuple[Steps, An
             "shape",
             "topology",
             "namespaces",
-            "notices",
         ):
             yield steps, field.get_default(call_default_factory=True)
         else:

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
+from htas.documents.month import looked_at, month_of
 from htas.model.edge import Tier
 from htas.model.holds import HoldReason
 from htas.model.migrations import Failure, Refusal
@@ -44,6 +45,7 @@ class Played:
         meter = Meter(self.story.store)
         self.metrics.state.policy = lambda: self.story.policy
         self.metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(self.billing, now)
+        self.metrics.state.month = lambda now: month_of(self.story.store.bills(looked_at(now)), self.billing, now)
         self.metrics.state.awaits = lambda: self.story.daemon.approvals.waiting
         board = StatusBoard(self.story.ports.announcer, "me", lambda: self.story.policy)
         self.story.daemon.listeners += [self.metrics.observe, board.observe]
@@ -82,6 +84,16 @@ def test_a_story_in_numbers(played: Played) -> None:
     assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_deleted_total"]) == (0, 0, 1)
     assert played["htas_deleted_cost_per_hour_total"] > 0
     played.story.assert_over(2)
+
+
+def test_a_month_is_compared_with_its_budget_where_one_is_set(played: Played) -> None:
+    played.story.play(100)
+    assert "htas_month" not in {each[0][:10] for each in played.samples()}
+    played.metrics.state.budget_nanos = lambda: 500 * 10**9
+    assert played["htas_month_budget"] == 500
+    so_far = played.of("htas_month_cost", part="so-far", currency="USD")
+    assert so_far == pytest.approx(played["htas_cost_total"]) and so_far > 0
+    assert played.of("htas_month_cost", part="forecast") > so_far
 
 
 def test_machines_without_a_place_and_labels_set_back_are_counted_and_told(played: Played) -> None:
@@ -157,6 +169,7 @@ def test_every_metric_is_documented_and_every_documented_one_exists(played: Play
     played.story.play(100)
     assert played.metrics.last is not None
     played.metrics.state.last = replace(played.metrics.last, savings=Savings(0.0, 1.0))  # as one that only recommends
+    played.metrics.state.budget_nanos = lambda: 0
     families = text_string_to_metric_families(played.metrics.render().decode())
     exist = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
     documented = {row.name for row in metric_rows()}

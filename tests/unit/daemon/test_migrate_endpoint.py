@@ -16,11 +16,8 @@ from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
 from htas.daemon.http import LONGEST_BODY, Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint, described
+from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.execution.requested_moves import MoveRequest
-from htas.model.migrations import MigrationRecord, MigrationState
-from htas.model.moves import MigrationMethod
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
 from htas.web.sent import RequestRefusedError, sent_body
@@ -101,21 +98,3 @@ def test_a_token_file_that_cannot_be_used_is_named_and_not_shown(
     status, said = asked(port, "a-secret", "Content-Length: 0")
     assert (status, f"http.tokenFile: {token_file}: " in said, words in said) == (500, True, True)
     assert "-secret" not in said
-
-
-@pytest.mark.parametrize(
-    ("detour", "told"),
-    [
-        pytest.param("", None, id="straight to its target"),
-        pytest.param(
-            "a cannot send to b: :1-abc", "a cannot send to b: :1-…", id="through the daemon, and no image's name"
-        ),
-    ],
-)
-def test_an_answer_tells_which_way_an_archive_went(detour: str, told: str | None) -> None:
-    record = MigrationRecord(
-        "aaaaaaaaaaaa", "default/p", "u", "a", "b", MigrationMethod.KUBELET_CHECKPOINT, MigrationState.TRANSFERRED, 1.0,
-        image_key="abc", detour=detour,
-    )  # fmt: skip
-    answer = described(MoveRequest("1a2b", "default/p", "b"), record.shown())
-    assert answer.get("detour") == told

@@ -61,7 +61,6 @@ FRESH = msgspec.structs.replace(
     ("move", "line"),
     [
         pytest.param(DONE, "from a to b in 18.0 s (checkpoint 3.5 s, copy 10.0 s, restore 3.0 s, switch 0.3 s, end 1.2 s), 507.3 MiB, 16.5 s of work repeated", id="done"),
-        pytest.param(msgspec.structs.replace(DONE, detour="a cannot send to b"), "from a to b in 18.0 s (checkpoint 3.5 s, copy 10.0 s, restore 3.0 s, switch 0.3 s, end 1.2 s), 507.3 MiB, through the daemon (a cannot send to b), 16.5 s of work repeated", id="by another way"),
         pytest.param(msgspec.structs.replace(DONE, attempt=2), "from a to b in 18.0 s (checkpoint 3.5 s, copy 10.0 s, restore 3.0 s, switch 0.3 s, end 1.2 s), 507.3 MiB, 16.5 s of work repeated, after 2 attempts", id="at the second attempt"),
         pytest.param(FRESH, "from a to b in 18.0 s (start 16.5 s, switch 0.3 s, end 1.2 s)", id="started afresh"),
         pytest.param(BACK, "to b rolled back after 3 attempts: DigestWrong: sha256:1 is not sha256:2; it stays on a", id="rolled back"),

@@ -28,10 +28,7 @@ BLOCK = tarfile.BLOCKSIZE
 
 
 def tag_of(record: MigrationRecord) -> str:
-    """What a move's images are tagged with: nobody knows it beforehand, though move and attempt can be read in it.
-
-    A move that an earlier HTAS began has no key, and goes on with the names that it has.
-    """
+    """What a move's images are tagged with: nobody knows it beforehand, though move and attempt can be read in it."""
     return "-".join(filter(None, (record.id, str(record.attempt), record.image_key)))
 
 

@@ -91,8 +91,7 @@ class KubeletCheckpoint:
         ]
         images = tuple(image for each in sent for image in each.images)
         digests = tuple(digest for each in sent for digest in each.digests)
-        detour = next((each.detour for each in sent if each.detour), "")
-        return Delivered(images, digests, sum(each.size for each in sent), detour)
+        return Delivered(images, digests, sum(each.size for each in sent))
 
     def discard(self, record: MigrationRecord) -> None:
         self._copies.clean_target(record)

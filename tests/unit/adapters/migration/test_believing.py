@@ -11,8 +11,7 @@ import pytest
 
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
-from htas.adapters.migration.copying.secure_copy import SecureCopies
-from htas.adapters.migration.copying.shell import Shell
+from htas.adapters.migration.copying.scp import SecureCopies
 from htas.adapters.migration.documents import journalled, twin_name_of, twin_of
 from htas.adapters.migration.method import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import KubeletCheckpoint, Kubelets
@@ -133,5 +132,5 @@ def kubelet_checkpoint() -> Iterator[KubeletCheckpoint]:
     with Cluster().served() as server:
         access = server.access()
         objects = Objects(ApiServer(access, RateLimit(1e9, 10**9), pause=lambda _: None))
-        copies = SecureCopies(Shell(SecureCopy()), SecureCopy(), objects.address)
+        copies = SecureCopies(SecureCopy(), objects.address)
         yield KubeletCheckpoint(objects, Kubelets(access, 10250, None, None), copies)
