@@ -117,4 +117,4 @@ def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, polic
     sim = simulated.sim
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, simulated.running)
     own = OwnMachine(sim, snapshot, policy)
-    return Lengthening(sim, policy, rentals, own, snapshot.memory.bought_for, policy.max_rental_lengthening)
+    return Lengthening(sim, policy, rentals, own, snapshot.memory.reservations, policy.max_rental_lengthening)
