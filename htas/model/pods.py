@@ -174,6 +174,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it is what nodes are there for: neither a DaemonSet's nor the kubelet's own."""
         return not self.is_daemon and not self.is_mirror
 
+    @property
+    def is_charged(self) -> bool:
+        """Whether its namespace pays for its part of a machine: an owner is believed, an annotation is anybody's."""
+        return not self.is_mirror and not (self.owner is not None and self.owner.kind == "DaemonSet")
+
     def is_placed_by(self, scheduler: str) -> bool:
         """Whether room is found or bought for it: it names this scheduler, or its own has found none."""
         return self.scheduler == scheduler or self.is_unschedulable

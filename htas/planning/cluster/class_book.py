@@ -17,7 +17,6 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.default_requests import DefaultRequestsSwitch
 from htas.planning.cluster.lending import Borrowing
-from htas.planning.cluster.namespace_cap import is_charged
 from htas.planning.cluster.owners import OwnersApart
 from htas.planning.cluster.run_length import run_length_s
 
@@ -183,7 +182,7 @@ class ClassBook:
         return found
 
     def _charged_to(self, pod: Pod) -> str | None:
-        if not self._limited or not is_charged(pod):
+        if not self._limited or not pod.is_charged:
             return None
         return pod.namespace if pod.namespace in self._limited else ""
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.nodes import Node
-from htas.model.pods import Pod
 from htas.model.policy import NamespaceLimit, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PODS_ROW, Bools, Ints, PodClass
@@ -36,11 +35,6 @@ RECENT_S = 120.0
 SLACK = 0.1
 """Of a millicore and of a billionth an hour: sums of shares are floats."""
 UNLIMITED = 10**9
-
-
-def is_charged(pod: Pod) -> bool:
-    """Whether a pod is work. An owner is believed where there is such a DaemonSet; an annotation is anybody's."""
-    return not pod.is_mirror and not (pod.owner is not None and pod.owner.kind == "DaemonSet")
 
 
 def limits_in_reach(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, NamespaceLimit]:

@@ -15,7 +15,6 @@ from htas.model.policy import Policy
 from htas.model.resources import Resources, share_millionths
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import nanos_paid
-from htas.planning.cluster.namespace_cap import is_charged
 from htas.planning.cluster.whereabouts import node_of
 
 
@@ -40,7 +39,7 @@ class ChargedMachine:
 
     def charges(self) -> Iterator[tuple[Pod, NamespaceCharge]]:
         """What each of its pods is charged; DaemonSets' and static pods, which are on every node, nothing."""
-        charged = [pod for pod in self.pods if is_charged(pod)]
+        charged = [pod for pod in self.pods if pod.is_charged]
         shares = [max(1, share_millionths(pod.requests, self.capacity)) for pod in charged]
         whole = sum(shares)
         for pod, part in zip(charged, shares, strict=True):
