@@ -367,9 +367,9 @@ def test_who_watches_is_told_when_the_daemon_is_gone(counter: Desk) -> None:
 def test_room_kept_for_a_move_is_free_once_its_pod_has_ended() -> None:
     """A job of 8 GiB ends while it is copied (54 s): who came then was bound there, failed, and was bound again, 23 times."""
     work = [
-        job("other", 0, 3000, 1900, 1.0),
+        job("other", 0, 120, 1900, 1.0),
         job("stays", 0, 3000, 2000, 1.0, priority=1),
-        job("goes", 0, 250, 2000, 8.0),
+        job("goes", 30, 230, 2000, 8.0),
         job("next", 315, 60, 1500, 1.0),
     ]
     story = Story(make_policy([batch_group()], [make_flavour("m", "4", "16Gi", "0.19")]), *work).play(280)
