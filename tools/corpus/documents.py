@@ -21,6 +21,8 @@ from tools.corpus import earlier
 
 RENAMED: Mapping[str, str] = {}
 """Path of a field as it was recorded to its name now, such as "cluster.pods.*.owner": "controller" (`*`: each item)."""
+GONE = ("memory.awaited", "migration.secure_copy.route", "migration.secure_copy.authorized_keys_file")
+"""Paths of fields that were recorded and decide nothing any more."""
 
 Read = TypeVar("Read")
 Document = dict[str, Any]
@@ -115,9 +117,8 @@ def plain(value: object) -> Any:
 
 def read(document: Document, kind: type[Read]) -> Read:
     """The structure that a recorded document tells of; raises LostError where a field of it is read no more."""
-    memory = document.get("memory")
-    if kind is ClusterSnapshot and isinstance(memory, dict):
-        memory.pop("awaited", None)
+    for path in GONE:
+        _drop(document, path.split("."))
     for path, name in RENAMED.items():
         _rename(document, path.split("."), name)
     document = earlier.renamed(document)
@@ -128,6 +129,15 @@ def read(document: Document, kind: type[Read]) -> Read:
     if lost is not None:
         raise LostError(f"{lost}: recorded, but not read any more; tell its new name in tools/corpus/documents.py")
     return made
+
+
+def _drop(value: Any, path: list[str]) -> None:
+    first, *rest = path
+    if isinstance(value, dict) and first in value:
+        if rest:
+            _drop(value[first], rest)
+        else:
+            del value[first]
 
 
 def _rename(value: Any, path: list[str], name: str) -> None:
