@@ -11,12 +11,12 @@ import pytest
 import urllib3
 
 from htas.cli.migrate import Asker, failed, line_of
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.execution.requested_moves import REMEMBERED
 from htas.model.disruptions import drains_of
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
