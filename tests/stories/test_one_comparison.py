@@ -57,7 +57,6 @@ def without_moves_and_foresight(policy: Policy, flavour: str) -> Policy:
     return replace(
         policy,
         groups=tuple(map(plain, policy.groups)),
-        gather_s=0.0,
         look_ahead_s=0.0,
         moves_instead_of_buying=False,
         max_rental_lengthening=None,

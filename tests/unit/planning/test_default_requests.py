@@ -85,9 +85,7 @@ def launched(made: Plan) -> list[str]:
             ["small"] * 4,
             id="what the operator says",
         ),
-        pytest.param(
-            [make_job(f"p{i}", cpu="0", memory="0") for i in range(22)], policy(gather_s=0.0), ["small"] * 5, id="batch"
-        ),
+        pytest.param([make_job(f"p{i}", cpu="0", memory="0") for i in range(22)], policy(), ["small"] * 5, id="batch"),
     ],
 )
 def test_machines_are_as_large_as_pods_without_requests_may_need(

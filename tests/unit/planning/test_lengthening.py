@@ -185,13 +185,13 @@ def test_whom_a_machine_was_bought_for_is_remembered_until_it_is_placed() -> Non
     assert second.memory.reservations == first.memory.reservations
 
 
-def test_who_waits_to_be_bought_for_is_told_which_room_is_too_dear() -> None:
-    (told,) = planned(seen([ENDING, LONG]), gather_s=40.0).unplaced
+def test_a_pod_that_waits_for_the_next_cycle_is_told_which_room_is_too_dear() -> None:
+    policy = make_policy([batch_group()], look_ahead_s=0.0)
+    (told,) = plan(seen([ENDING, LONG]), policy, NOW, frozenset()).unplaced
     assert told.reason is Unplaced.OWN_MACHINE_CHEAPER
     assert told.message == (
         "large has room, but would be rented 35940 s longer for it, at 5.469868333 USD: more than 4 times a t3.xsmall "
-        "of its own (0.19833); waits up to 40 s for more batch pods to launch machines for (gatherFor), "
-        "which may save a pod 0.037187 USD; its waiting costs 0.000165"
+        "of its own (0.19833); waits for the next cycle; 0/1 nodes are available"
     )
     assert told.nodes == {"would be rented too long for it": 1}
 

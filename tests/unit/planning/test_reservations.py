@@ -75,7 +75,7 @@ def test_a_pod_that_waits_for_a_machine_reserves_it_whatever_it_was_launched_for
 def test_a_short_job_keeps_its_machine_when_a_longer_one_comes() -> None:
     short = make_job("short", cpu="1", memory="2Gi", runs_s=240.0, created_at=NOW - 100)
     long = make_job("long", cpu="1", memory="2Gi", runs_s=7200.0, created_at=NOW)
-    made = planned([short, long], claims=coming("m"), reserved={"short": "m"}, gather_s=0.0)
+    made = planned([short, long], claims=coming("m"), reserved={"short": "m"})
     assert (held(made), bought_for(made)) == ({"short": "m"}, ["long"])
 
 

@@ -159,7 +159,7 @@ def test_sentences_are_no_decisions() -> None:
         pytest.param({"proposals": ()}, id="nothing is drained"),
         pytest.param({"carry": Carrying()}, id="a rearrangement goes on"),
         pytest.param(
-            {"unplaced": (UnplacedPod("default/q", Unplaced.GATHERING, "all back off"),)}, id="another reason"
+            {"unplaced": (UnplacedPod("default/q", Unplaced.CAPACITY_FREES_SOON, "all back off"),)}, id="another reason"
         ),
         pytest.param({"kept": ()}, id="no node is kept"),
         pytest.param(
