@@ -158,7 +158,7 @@ def _reservations(
     """
     simulated, names = context.simulated, context.simulated.sim.table.nodes
     coming = [row for row in placements if row in bought or names[row].name in simulated.coming]
-    reserved = {pod.key: names[row].name for row in coming for pod in placements[row]}
+    reserved = {pod.key: names[row].claim or names[row].name for row in coming for pod in placements[row]}
     before = context.snapshot.memory.reservations
     if before:
         claims = {node.name: node.claim for node in names}

@@ -8,7 +8,7 @@ work that ends together shares a node (task bundling, HTAS paper 4.3 (1)). Batch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -37,7 +37,8 @@ class SchedulingQueue:
         self._nominations = Nominations(simulated, context.policy)
         self._reservations = Reservations(context)
         waiting = (*simulated.waiting, *self._nominations.lapsed)
-        self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
+        self._overdue = context.policy.overdue(context.now)
+        self._classes = bundle(waiting, simulated.book, self._overdue)
         self._launches = memory.launches.open
 
     def leave_out(self, pods: Collection[Pod]) -> None:
@@ -50,10 +51,10 @@ class SchedulingQueue:
     def place(self, preempt: InTurn | None = None) -> list[Demand]:
         """Place them in the opening's simulation; returns what has no room, in placing order.
 
-        Of each priority, nominated pods come first, then those that the edge is for, those that have reservations, and
-        the others where they fit best. With `preempt`, pods without room preempt before less important ones are placed.
+        Of each priority, nominated pods come first, then those that the edge is for, those with reservations, and the
+        others where they fit best. With `preempt`, pods without room preempt before less important ones are placed.
         """
-        sim, near, nominations = self._opening.sim, self._near, self._nominations
+        near, nominations = self._near, self._nominations
         nominations.begin()
         near.begin()
         demands: list[Demand] = []
@@ -61,18 +62,38 @@ class SchedulingQueue:
             classes = list(group)
             nominations.settle(priority)
             near.settle(classes)
-            reserved = self._reservations.place(classes)
-            for cls, has_hope in with_hope(sim, classes):
-                left = len(cls.pods) - reserved[id(cls)]
-                left -= self._place(cls, left) if left and has_hope else 0
-                if left:
-                    demands.append(Demand(cls, left))
+            demands += self._placed_in_order(classes)
             if preempt is not None and demands and demands[-1].cls.priority == priority:
                 with nominations.all_kept():
                     preempt(demands, priority)
                 demands = [demand for demand in demands if demand.count]
         nominations.settle()
         return self._placed_again(demands)
+
+    def _placed_in_order(self, classes: Sequence[PodClass]) -> list[Demand]:
+        """Place classes of one priority; returns what has no room, in the order of the classes.
+
+        Reserved room comes before other room, but overdue batch pods come before reservations of other batch pods.
+        """
+        overdue = [cls for cls in classes if self._is_overdue(cls)]
+        others = [cls for cls in classes if not self._is_overdue(cls)]
+        batch = [cls for cls in others if cls.kind is WorkKind.BATCH]
+        reserved = self._reservations.place([cls for cls in classes if cls.kind is WorkKind.SERVICE] + overdue)
+        left = self._placed_anywhere(overdue, reserved)
+        reserved += self._reservations.place(batch)
+        left |= self._placed_anywhere(others, reserved)
+        return [Demand(cls, left[id(cls)]) for cls in classes if left[id(cls)]]
+
+    def _placed_anywhere(self, classes: Sequence[PodClass], reserved: Mapping[int, int]) -> dict[int, int]:
+        """Place pods without a reservation; returns how many of each class, by its id, found no room."""
+        found = dict[int, int]()
+        for cls, has_hope in with_hope(self._opening.sim, classes):
+            left = len(cls.pods) - reserved[id(cls)]
+            found[id(cls)] = left - (self._place(cls, left) if left and has_hope else 0)
+        return found
+
+    def _is_overdue(self, cls: PodClass) -> bool:
+        return cls.kind is WorkKind.BATCH and bool(cls.pods) and cls.pods[0].created_at <= self._overdue
 
     def _placed_again(self, demands: list[Demand]) -> list[Demand]:
         """Those that were refused a node for its rental, once more: who came after them may be on it for as long.

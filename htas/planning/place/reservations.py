@@ -25,15 +25,18 @@ class Reservations:
 
     def __init__(self, context: PlanContext) -> None:
         self._sim = sim = context.simulated.sim
-        self._there = context.placer.on([pool for pool in context.simulated.pools if not pool.is_coming])
-        coming = {claim.id: claim.created_at for claim in context.snapshot.claims if claim.is_coming}
+        self._placer = context.placer
+        self._pools = context.simulated.pools
         rows = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         reserved = context.snapshot.memory.reservations
         self._row_of = {pod: rows[each.claim] for pod, each in reserved.items() if each.claim in rows}
-        self._coming = {rows[claim]: since for claim, since in coming.items() if claim in rows}
+        created = {rows[claim.id]: claim.created_at for claim in context.snapshot.claims if claim.id in rows}
+        coming = [pool.rows for pool in self._pools if pool.is_coming] if self._row_of else []
+        self._coming = {row: created.get(row, 0.0) for some in coming for row in range(some.start, some.stop)}
+        """Rows of machines that take no pods yet, and when each was requested."""
 
     def place(self, classes: Sequence[PodClass]) -> Counter[int]:
-        """Place the pods of one priority that have reservations; returns how many of each class, by its id."""
+        """Place the pods of these classes that have reservations; returns how many of each class, by its id."""
         placed = Counter[int]()
         wanted = [(cls, rows) for cls in classes if (rows := self._rows(cls))] if self._row_of else []
         if not wanted:
@@ -46,9 +49,8 @@ class Reservations:
         for cls, _, count in reserved:
             left[id(cls)] += count
         for cls, row, count in (*sooner, *reserved):
-            taken = min(count, left[id(cls)])
-            if taken:
-                self._sim.place(cls, row, taken)
+            # Asked again: what was found beside its own reservation need not hold without it (spread, affinity).
+            taken = fill(self._sim, cls, min(count, left[id(cls)]), slice(row, row + 1), BestFit())
             left[id(cls)] -= taken
             placed[id(cls)] += taken
         return placed
@@ -68,12 +70,14 @@ class Reservations:
     def _on_what_is_there(self, reserved: Sequence[Reserved]) -> list[Reserved]:
         """Room on nodes that are there for pods whose machine is to come, beside all that is reserved; oldest first.
 
-        Pods without requests wait for the machine of their default requests: any node would take them.
+        Nodes are tried that come before the machine in order of preference, which outgoing ones do not. Pods without
+        requests wait for the machine of their default requests: any node would take them.
         """
         for cls, row, count in reserved:
             self._sim.place(cls, row, count)
         mark = len(self._sim.log)
         waiting = [each for each in reserved if each[1] in self._coming and not any(each[0].missing)]
-        for cls, _, count in sorted(waiting, key=lambda each: each[0].pods[0].created_at):
-            self._there.place(self._sim, cls, count)
+        for cls, row, count in sorted(waiting, key=lambda each: each[0].pods[0].created_at):
+            pools = [pool for pool in self._pools if not pool.is_coming and pool.rows.start <= row]
+            self._placer.on(pools).place(self._sim, cls, count)
         return list(self._sim.assignments(mark))

@@ -9,15 +9,30 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.constraints import SpreadConstraint
 from htas.model.flavours import Flavour
-from htas.model.nodes import CLAIM_LABEL, Node
+from htas.model.nodes import CLAIM_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Workload
 from htas.model.reservations import Reservation
 from htas.model.snapshot import Memory
 from htas.planning.planner import plan
-from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node
+from tests.builders import (
+    NOW,
+    constrained,
+    labels_are,
+    make_flavour,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    no_schedule,
+    owned_node,
+    ready_claim,
+    running,
+)
 
 MACHINE = make_flavour("machine", "1", "2Gi", "0.1")
 HALF = make_flavour("half", "500m", "1Gi", "0.06")
@@ -145,3 +160,46 @@ def test_a_pod_whose_bind_failed_keeps_the_room_on_its_machine_until_it_is_tried
         assert (bound(made), held(made)["small"]) == ({}, "m")
         assert memory.reservations["default/small"] == Reservation("m", NOW - 60)
     assert bound(plan(make_snapshot([there], [SMALL, LARGE], memory=memory), policy, NOW)) == {"small": "m"}
+
+
+def test_room_that_is_found_sooner_breaks_no_spread() -> None:
+    """Beside its own reservation in the other zone the pod would be allowed here: it would leave two and none."""
+    apart = constrained(spread=(SpreadConstraint(ZONE_LABEL, 1, labels_are(app="web")),))
+    pod = make_pod("web", "500m", "1Gi", labels={"app": "web"}, constraints=apart)
+    here = make_node("here", "2", "4Gi", labels={ZONE_LABEL: "a"})
+    there = make_node("there", "10m", "10Mi", labels={ZONE_LABEL: "b"})
+    other = running(make_pod("other", "500m", "1Gi", labels={"app": "web"}), "here")
+    (claim,) = coming("m")
+    made = planned([other, pod], [here, there], [msgspec.structs.replace(claim, zone="b")], {"web": "m"})
+    assert (bound(made), held(made)) == ({}, {"web": "m"})
+
+
+def test_a_pod_does_not_leave_its_machine_for_an_outgoing_node() -> None:
+    retired = make_flavour("retired", "1", "2Gi", "0.1", retired=True)
+    outgoing = owned_node("outgoing", flavour="retired", cpu="1", memory="2Gi")
+    made = planned([SMALL], [outgoing], coming("m"), {"small": "m"}, flavours=[MACHINE, retired])
+    assert (bound(made), held(made)) == ({}, {"small": "m"})
+
+
+@pytest.mark.parametrize("name", ["m", "vm-m"])
+def test_a_machine_that_is_not_initialized_keeps_its_pods_until_a_node_is_free(name: str) -> None:
+    """Its node bears the claim's name or another one."""
+    group = msgspec.structs.replace(GROUP, startup_taints=(no_schedule("agent"),))
+    node = owned_node(
+        "m", flavour="machine", cpu="1", memory="2Gi", taints=(no_schedule("agent"),), ready_since=NOW - 20
+    )
+    node, claim = msgspec.structs.replace(node, name=name), msgspec.structs.replace(ready_claim(node), node=name)
+    memory, policy = Memory(reservations={"default/small": Reservation("m", NOW)}), make_policy([group], [MACHINE])
+    made = plan(make_snapshot([node], [SMALL, LARGE], claims=[claim], memory=memory), policy, NOW)
+    assert (held(made)["small"], reservations(made)["small"], bought_for(made)) == (name, "m", ["large"])
+    free = make_node("free", "500m", "1Gi")
+    made = plan(make_snapshot([node, free], [SMALL], claims=[claim], memory=memory), policy, NOW)
+    assert bound(made) == {"small": "free"}
+
+
+def test_an_overdue_job_comes_before_the_reservations_of_other_jobs() -> None:
+    jobs = [make_job(f"j{i}", cpu="1", memory="1Gi", created_at=NOW - 60) for i in range(2)]
+    overdue = make_job("overdue", cpu="4", memory="4Gi", created_at=NOW - 100_000)
+    reserved = {"j0": "first", "j1": "second"}
+    made = planned([overdue, *jobs], [make_node("n", "4", "8Gi")], coming("first", "second"), reserved)
+    assert (bound(made), held(made)) == ({"overdue": "n"}, {"j0": "first", "j1": "second"})
