@@ -8,7 +8,7 @@ work that ends together shares a node (task bundling, HTAS paper 4.3 (1)). Batch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -70,27 +70,19 @@ class SchedulingQueue:
         nominations.settle()
         return self._placed_again(demands)
 
-    def _placed_in_order(self, classes: Sequence[PodClass]) -> list[Demand]:
-        """Place classes of one priority; returns what has no room, in the order of the classes.
+    def _placed_in_order(self, classes: Sequence[PodClass]) -> Iterator[Demand]:
+        """Place classes of one priority: services, then overdue batch pods, then others; yields what has no room.
 
-        Reserved room comes before other room, but overdue batch pods come before reservations of other batch pods.
+        Of each of these, reserved room comes before other room.
         """
-        overdue = [cls for cls in classes if self._is_overdue(cls)]
-        others = [cls for cls in classes if not self._is_overdue(cls)]
-        batch = [cls for cls in others if cls.kind is WorkKind.BATCH]
-        reserved = self._reservations.place([cls for cls in classes if cls.kind is WorkKind.SERVICE] + overdue)
-        left = self._placed_anywhere(overdue, reserved)
-        reserved += self._reservations.place(batch)
-        left |= self._placed_anywhere(others, reserved)
-        return [Demand(cls, left[id(cls)]) for cls in classes if left[id(cls)]]
-
-    def _placed_anywhere(self, classes: Sequence[PodClass], reserved: Mapping[int, int]) -> dict[int, int]:
-        """Place pods without a reservation; returns how many of each class, by its id, found no room."""
-        found = dict[int, int]()
-        for cls, has_hope in with_hope(self._opening.sim, classes):
-            left = len(cls.pods) - reserved[id(cls)]
-            found[id(cls)] = left - (self._place(cls, left) if left and has_hope else 0)
-        return found
+        for _, some in groupby(classes, key=lambda cls: (cls.kind is WorkKind.BATCH, self._is_overdue(cls))):
+            alike = list(some)
+            reserved = self._reservations.place(alike)
+            for cls, has_hope in with_hope(self._opening.sim, alike):
+                left = len(cls.pods) - reserved[id(cls)]
+                left -= self._place(cls, left) if left and has_hope else 0
+                if left:
+                    yield Demand(cls, left)
 
     def _is_overdue(self, cls: PodClass) -> bool:
         return cls.kind is WorkKind.BATCH and bool(cls.pods) and cls.pods[0].created_at <= self._overdue
