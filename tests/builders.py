@@ -136,7 +136,6 @@ def make_policy(groups: Iterable[NodeGroup] = (), flavours: Iterable[Flavour] = 
         "catalogue": Catalogue(tuple(flavours), "USD", Billing()),
         "groups": tuple(groups) or (NodeGroup("any", Workload.ANY),),
         "cycles": Cycles(),
-        "gather_s": 0.0,  # what a test sends is bought for at once, unless it is about gathering
     }
     fields.update(overrides)
     return Policy(**fields)

@@ -26,7 +26,7 @@ def adopt(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Take orphans (machines of a removed group or an old cluster name) into a group."""
-    from htas.daemon.audit import note_command
+    from htas.daemon.http.audit import note_command
     from htas.daemon.orphans import adopted
     from htas.model.outcomes import OutcomeStatus
 

@@ -9,7 +9,7 @@ from htas.adapters.migration.copying.agent_server import AgentServer
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.cli import signals
 from htas.config.serving import LoggingSetting
-from htas.daemon.logs import set_up_logs
+from htas.daemon.telemetry.logs import set_up_logs
 from htas.ports import PermanentError
 
 

@@ -16,7 +16,7 @@ from htas.cli.bars import bar
 from htas.cli.console import err
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.stores import reading_store
+from htas.daemon.wiring.stores import reading_store
 from htas.documents.asking import Progress
 from htas.documents.books import Books, books_of
 from htas.documents.costs import CostReport

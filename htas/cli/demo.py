@@ -17,8 +17,8 @@ from htas.cli.demo_view import demo_view, plain_line, summary_view
 from htas.config.loader import Loaded, load_catalogue, load_configuration
 from htas.config.places import config_file
 from htas.config.sandbox import SandboxSetting
-from htas.daemon.cycle import Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.documents.alternatives import Alternative, alternative
 from htas.documents.books import books_of
 from htas.execution.ports import Ports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.documents.words import counted
 from htas.model.money import price_text
 from htas.model.nodes import Node

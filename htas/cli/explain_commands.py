@@ -70,7 +70,7 @@ def _of_ended(name: str, kind: str, ended: Mapping[str, str], snapshot: ClusterS
 
 def _past(kind: str, name: str, loaded: Loaded) -> list[str]:
     """What was decided about what is not there any more, as far as the store can be read here."""
-    from htas.daemon.stores import has_store, reading_store
+    from htas.daemon.wiring.stores import has_store, reading_store
     from htas.ports import HTASError
     from htas.web.chronicle import Chronicle, past_of
     from htas.web.reports.decisions import REMEMBERED

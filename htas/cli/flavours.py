@@ -42,7 +42,7 @@ class Question:
         folder = loaded.directory if loaded is not None else Path()
         if setting is None:
             return catalogue, None
-        from htas.daemon.openstack_supply import openstack_sizes  # the SDK, which a price file alone need not load
+        from htas.daemon.wiring.openstack import openstack_sizes  # the SDK, which a price file alone need not load
 
         return catalogue, openstack_sizes(setting, folder)
 

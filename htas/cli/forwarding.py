@@ -25,7 +25,7 @@ import msgspec
 
 from htas.adapters.tokens import token_of
 from htas.cli.console import InputError
-from htas.daemon.parent_process import end_with
+from htas.daemon.wiring.parent_process import end_with
 from htas.ports import PermanentError, TransientError
 
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")

@@ -11,8 +11,8 @@ from htas.cli.console import InputError, say
 from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded
 from htas.config.values import seconds
-from htas.daemon.audit import note_command
 from htas.daemon.handing_back import Handback, Which
+from htas.daemon.http.audit import note_command
 from htas.execution.handing_back import Left
 
 

@@ -14,7 +14,7 @@ from htas.cli.console import InputError, err, out
 from htas.cli.daemon_client import DaemonClient
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.stores import reading_store, store_path, unshipped
+from htas.daemon.wiring.stores import reading_store, store_path, unshipped
 from htas.documents.history import MOST_CYCLES, CycleLine, Cycles, HistoryReport, Replayed, cycle_line, replayed
 from htas.documents.words import ago
 from htas.model.money import price_text

@@ -15,7 +15,7 @@ from htas.cli.console import InputError
 from htas.cli.tables import listed
 from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
-from htas.daemon.optimizer import budget_of
+from htas.daemon.loops.optimizer import budget_of
 from htas.documents.words import without_requests
 from htas.model.plan_document import API_VERSION, instant_text, lacking_document
 from htas.model.pods import MAY_MIGRATE

@@ -13,11 +13,11 @@ from htas.adapters.kubernetes.gaps import ALL, lost_nodes, one_namespace
 from htas.cli.console import InputError, instant_of, warn
 from htas.cli.recognising import guesses, recognised_in, refuse_types_without_dump
 from htas.config.loader import Loaded
-from htas.daemon.cycle import REMEMBERED_RUNS
+from htas.daemon.loops.cycle import REMEMBERED_RUNS
 from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
 from htas.daemon.recommend.kubernetes import present_cluster
-from htas.daemon.sandbox_daemon import sandbox_daemon
-from htas.daemon.stores import has_store, reading_store
+from htas.daemon.wiring.sandbox_daemon import sandbox_daemon
+from htas.daemon.wiring.stores import has_store, reading_store
 from htas.documents.words import counted, of_unstated_storage
 from htas.execution.claims_seen import claims_seen
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node

@@ -111,7 +111,7 @@ def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
     """What the user data lacks and, `live`, the cloud of what is configured; only a real cloud lacks anything."""
     if loaded.settings.provider.openstack is None:
         return []
-    from htas.daemon.openstack_supply import cloud_problems
+    from htas.daemon.wiring.openstack import cloud_problems
 
     return cloud_problems(loaded, live)
 

@@ -10,8 +10,8 @@ from threading import Event
 from htas.cli import signals
 from htas.cli.console import InputError, err
 from htas.config.loader import Loaded
-from htas.daemon.sandbox_wiring import new_world
 from htas.daemon.service import Service
+from htas.daemon.wiring.sandbox import new_world
 from htas.sandbox.server import WorldServer
 
 MOST_FILES = 65_536

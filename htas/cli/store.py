@@ -5,18 +5,18 @@ from __future__ import annotations
 from htas.adapters.sqlite.schema import VERSION
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.stores import recorded_file, require_driver, store_path
+from htas.daemon.wiring.stores import recorded_file, require_driver, store_path
 
 
 def init(loaded: Loaded) -> str:
     """Make the store; says what was made. Raises PermanentError where another program or another htas owns it."""
-    from htas.daemon.audit import note_command
+    from htas.daemon.http.audit import note_command
 
     note_command(loaded, "htas store init")
     if loaded.cassandra is None:
         return f"{_opened(loaded)}: is ready; htas run would have made it, too"
     require_driver()
-    from htas.daemon.cassandra_store import init_store
+    from htas.daemon.wiring.cassandra import init_store
 
     place = f"keyspace {loaded.cassandra.keyspace}"
     return f"{place}: made" if init_store(loaded, loaded.cassandra) else f"{place}: is there already, nothing changed"
@@ -27,7 +27,7 @@ def check(loaded: Loaded) -> str:
     if loaded.cassandra is None:
         return _checked(recorded_file(loaded))
     require_driver()
-    from htas.daemon.cassandra_store import check_store
+    from htas.daemon.wiring.cassandra import check_store
 
     found = check_store(loaded, loaded.cassandra)
     return "\n".join(

@@ -22,7 +22,7 @@ from htas.cli.console import out
 from htas.cli.daemon_client import DaemonClient
 from htas.cli.tables import show, table
 from htas.config.loader import Loaded
-from htas.daemon.stores import reading_store
+from htas.daemon.wiring.stores import reading_store
 from htas.documents.forms import Sorted
 from htas.documents.nodes import PresentCluster, Reasons, present_of
 from htas.documents.words import ago, counted, length
@@ -243,7 +243,7 @@ def cluster_now(loaded: Loaded) -> ClusterNow | None:
         return ClusterNow(snapshot.cluster, snapshot.taken_at, status)
     if setting.address is None:
         return None
-    from htas.daemon.sandbox_wiring import opened_world
+    from htas.daemon.wiring.sandbox import opened_world
 
     with opened_world(loaded, setting) as world:
         return ClusterNow(world.cluster.observe(), world.clock.now(), world.announcer.status)

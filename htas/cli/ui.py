@@ -26,11 +26,11 @@ from htas.cli.planning import instant_in, read_cluster
 from htas.cli.recognising import recognised_in
 from htas.cli.simulate import policy_of
 from htas.cli.ui_day import Played, PlayedBeside, PlayedDay
-from htas.daemon.authorization import Guarded
-from htas.daemon.http_server import Listener
-from htas.daemon.logging_in import session_routes, session_secret, set_cookie
-from htas.daemon.sessions import Sessions
-from htas.daemon.wrong_tokens import WrongTokens
+from htas.daemon.http.authorization import Guarded
+from htas.daemon.http.logging_in import session_routes, session_secret, set_cookie
+from htas.daemon.http.server import Listener
+from htas.daemon.http.sessions import Sessions
+from htas.daemon.http.wrong_tokens import WrongTokens
 from htas.model.modes import Approval
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept

@@ -14,11 +14,11 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.demo import world_of
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.cycle import Daemon
-from htas.daemon.cycle_view import seen, seen_of_course
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.cycle_view import seen, seen_of_course
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
-from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.modes import Approval, Charge
 from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy

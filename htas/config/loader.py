@@ -152,7 +152,6 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         volumes=settings.volumes.model(),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
-        gather_s=settings.gather_for,
         value=settings.value.model(),
         max_launches_per_pod=settings.limits.max_launches_per_pod,
         namespaces=tuple(limit.model() for limit in settings.namespaces),

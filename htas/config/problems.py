@@ -23,6 +23,8 @@ DECIMAL_COMMA = "unknown key: a comma ends a value here; write the number with a
 REMOVED = {
     "route": "is no key any more; remove it: archives go from node to node, or write migration.transfer: registry",
     "authorizedKeysFile": "is no key any more; remove it: the daemon's own key is lent for a copy (docs/migration.md)",
+    "gatherFor": "is no key any more; remove it: HTAS launches with the next cycle (cycles.batchIdle, cycles.batchMax)",
+    "waitingPerPodHour": "is no key any more; remove it: pods wait only for room that frees up soon",
     "notices": "is no key any more; remove it, and have Alertmanager send the chart's alerts (docs/alerting.md)",
     "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)",
 }

@@ -100,20 +100,15 @@ class Configuration(Section):
     )
     max_wait_for_capacity: Seconds | None = Field(
         default=180.0,
-        description="How long batch pods may be pending for nodes that free up soon before HTAS launches one; 3m: a "
-        "launch, and gatherFor with its cycle. null: no limit.",
+        description="How long batch pods may be pending for nodes that free up soon before HTAS launches one; 3m: "
+        "about a launch and a half. null: no limit.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
         description="Headroom: HTAS reserves and launches resources for half as many batch pods as arrived in this "
         "time, if steadily; 2m, about a launch. 0s: only for pending pods.",
     )
-    gather_for: Seconds = Field(
-        default=40.0,
-        description="Batching window: how long unschedulable batch pods wait at most for more before a launch, while "
-        "the expected savings exceed the value of waiting; 40s, two cycles. 0s: launch at once.",
-    )
-    value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts cost, in money.")
+    value: ValueSetting = Field(default=ValueSetting(), description="What restarts cost, in money.")
     max_rental_lengthening: Real | None = Field(
         default=4.0,
         gt=0,

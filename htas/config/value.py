@@ -1,4 +1,4 @@
-"""What an hour of a pending pod and a restart cost, in money."""
+"""What a restart costs, in money."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from htas.model.policy import Value
 class ValueSetting(Section):
     """What HTAS weighs rental against, in the price file's currency."""
 
-    waiting_per_pod_hour: Nanos | None = Field(
-        default=None,
-        description="Cost of one pod pending for an hour: batch pods wait in the batching window (gatherFor) only where"
-        " the expected savings exceed it. null: an hour of the cheapest machine for it.",
-    )
     restart: Nanos = Field(
         default=0,
         description="Cost of one eviction, besides the repeated work: HTAS drains nodes by eviction only where that "
@@ -23,4 +18,4 @@ class ValueSetting(Section):
     )
 
     def model(self) -> Value:
-        return Value(self.waiting_per_pod_hour, self.restart)
+        return Value(self.restart)

@@ -12,8 +12,8 @@ from htas.adapters.owning import owned
 from htas.adapters.sqlite.backup import copy, put_in_place, take_in, unfinished_beside
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.audit import note_command
-from htas.daemon.stores import recorded_file, store_path
+from htas.daemon.http.audit import note_command
+from htas.daemon.wiring.stores import recorded_file, store_path
 from htas.execution.taking_over import drop_intentions
 from htas.model.plan_document import instant_text
 from htas.ports import HTASError, PermanentError

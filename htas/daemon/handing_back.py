@@ -10,11 +10,11 @@ from time import monotonic, sleep
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.kubernetes_wiring import KubernetesWorld, identity
-from htas.daemon.leadership import Leadership, LeaseTiming
+from htas.daemon.loops.leadership import Leadership, LeaseTiming
 from htas.daemon.orphans import refuse_a_cluster_that_is_led
-from htas.daemon.remote_store import begin
-from htas.daemon.stores import has_store, open_store
+from htas.daemon.wiring.kubernetes import KubernetesWorld, identity
+from htas.daemon.wiring.remote_store import begin
+from htas.daemon.wiring.stores import has_store, open_store
 from htas.execution.adopting import adopt, chosen
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, ParallelCalls

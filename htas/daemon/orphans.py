@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.kubernetes_wiring import KubernetesWorld
 from htas.daemon.recorded_orphans import journalled
+from htas.daemon.wiring.kubernetes import KubernetesWorld
 from htas.execution.adopting import adopt, chosen
 from htas.execution.identity import identify
 from htas.execution.orphans import orphans

@@ -6,7 +6,7 @@ A module of its own: `htas check` asks neither cluster nor cloud, unless it is t
 from __future__ import annotations
 
 from htas.config.loader import Loaded
-from htas.daemon.stores import has_store, reading_store
+from htas.daemon.wiring.stores import has_store, reading_store
 from htas.execution.orphans import orphans
 from htas.model.claims import NodeClaim
 from htas.model.orphans import Orphan

@@ -14,32 +14,32 @@ import structlog
 
 from htas.adapters.owning import owned
 from htas.config.loader import Loaded
-from htas.daemon.audit import audit_of
-from htas.daemon.authorization import Gate, NotConnectedYet
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.cycle_view import seen, seen_of_course
-from htas.daemon.cycling import Cycling
-from htas.daemon.health import Health
-from htas.daemon.host_names import HostNames
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.http_server import Certificate
-from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
-from htas.daemon.leadership import Leadership, LeaseTiming
-from htas.daemon.logs import set_up_logs
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.daemon.optimizer import ProcessOptimizer
-from htas.daemon.orphan_log import OrphanLog
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.audit import audit_of
+from htas.daemon.http.authorization import Gate, NotConnectedYet
+from htas.daemon.http.host_names import HostNames
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.server import Certificate
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.cycle_view import seen, seen_of_course
+from htas.daemon.loops.cycling import Cycling
+from htas.daemon.loops.leadership import Leadership, LeaseTiming
+from htas.daemon.loops.optimizer import ProcessOptimizer
+from htas.daemon.loops.reloading import Reloading
+from htas.daemon.loops.standing_by import StandingBy
+from htas.daemon.loops.triggers import OFTEN, Triggers
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
 from htas.daemon.recommend.recommender import Recommender
-from htas.daemon.reloading import Reloading
-from htas.daemon.remote_store import attend, attend_overtaking, begin
-from htas.daemon.sandbox_daemon import refuse_another_worlds, sandbox_daemon
-from htas.daemon.standing_by import StandingBy
-from htas.daemon.status import StatusBoard
-from htas.daemon.stores import open_store, reading_store, store_path
-from htas.daemon.triggers import OFTEN, Triggers
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.logs import set_up_logs
+from htas.daemon.telemetry.metrics import Metrics
+from htas.daemon.telemetry.orphan_log import OrphanLog
+from htas.daemon.telemetry.status import StatusBoard
+from htas.daemon.wiring.kubernetes import Hooks, KubernetesWorld, identity
+from htas.daemon.wiring.remote_store import attend, attend_overtaking, begin
+from htas.daemon.wiring.sandbox_daemon import refuse_another_worlds, sandbox_daemon
+from htas.daemon.wiring.stores import open_store, reading_store, store_path
 from htas.documents.month import looked_at, month_of
 from htas.execution.calls import ParallelCalls
 from htas.execution.steps import Steps

@@ -322,13 +322,11 @@ def grace_of(pod: Pod, group: NodeGroup | None) -> float:
 
 
 class Value(msgspec.Struct, frozen=True):
-    """What waiting and restarts are worth, in money: what rental is weighed against.
+    """What restarts are worth, in money: what rental is weighed against.
 
-    `waiting_nanos_per_hour` is an hour of one pod's waiting; None: as much as an hour of the cheapest machine for it.
     `restart_nanos` is one eviction, beside the work that is done again and is counted by itself.
     """
 
-    waiting_nanos_per_hour: int | None = None
     restart_nanos: int = 0
 
 
@@ -357,9 +355,6 @@ class Policy(msgspec.Struct, frozen=True):
     volumes: VolumeRules = VolumeRules()
     packing: Packing | None = None
     """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
-    gather_s: float = 40.0
-    """How long batch work that finds no room waits at most for more to be bought with it, while what is expected to be
-    saved is worth the waiting (`value`). 0: it is bought for at once."""
     value: Value = Value()
     default_requests: DefaultRequests = DefaultRequests()
     max_rental_lengthening: float | None = 4.0

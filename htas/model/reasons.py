@@ -83,11 +83,6 @@ class Unplaced(Reason):
         "A machine of its own costs less than renting an existing node for longer.",
         "maxRentalLengthening",
     )
-    GATHERING = (
-        "BatchingWindow",
-        "HTAS waits for more batch pods before it launches machines for all of them.",
-        "Time, at most gatherFor.",
-    )
     SCHEDULING_GATED = (
         "SchedulingGated",
         "It has scheduling gates, and does not count as pending.",

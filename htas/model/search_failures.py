@@ -12,8 +12,6 @@ class OptionalSearch(StrEnum):
 
     HEADROOM = "headroom"
     """Headroom for work that is expected."""
-    BATCHING = "batching"
-    """Who waits for more work before a machine is launched."""
     OTHER_WAYS = "other-ways"
     """Greedy purchases that judge machines otherwise than the first one."""
     CHEAPEST_MIX = "cheapest-mix"

@@ -18,6 +18,7 @@ from htas.model.nodes import Node
 from htas.model.orphans import Orphan
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement
+from htas.model.reservations import Reservation
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
 
@@ -80,22 +81,16 @@ LONG_S = 10 * 365 * 86_400.0
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
-    `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more. `meant_for` are
-    pods that wait for the machine that the cheapest mix bought for them, by claim: without it, a tight mix might not be
-    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced. `bought_for` are
-    the claims that were bought for waiting batch pods, and are room for them however long they are rented for it.
+    `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more.
+    `consolidated_at` is when a group's nodes were last replaced.
     """
 
     underutilized_since: Mapping[str, float] = {}
     empty_since: Mapping[str, float] = {}
     queue_empty_since: float | None = None
-    meant_for: Mapping[str, str] = {}
+    reservations: Mapping[str, Reservation] = {}
+    """By pending pod: the launched machine that it belongs on."""
     consolidated_at: Mapping[str, float] = {}
-    bought_for: Mapping[str, str] = {}
-    promised: Mapping[str, str] = {}
-    """By pod of a service that waits: the claim of the machine to come on which it has room, bought for it or not."""
-    put_off: Mapping[str, float] = {}
-    """By pod of those that were given a later machine than the first one promised: when that one was requested."""
     cleaned_at: float | None = None
     """When nodes were last judged for emptying."""
     room_made: Mapping[str, RoomMade] = {}

@@ -110,7 +110,7 @@ class _Scheduling:
         """Each priority is placed and preempted for before the next one; then all are bought for."""
         fallback = Fallback(self.context, self.at_once, outlook)
         with self.sim.fork() as branch:
-            made = self._bought(self.queue.place_in_turn(fallback.preempt_in_turn))
+            made = self._bought(self.queue.place(fallback.preempt_in_turn))
             if not fallback.acts_against_a_suggestion:
                 branch.commit()
                 return replace(made, preemptions=fallback.result(made.scale_up.unplaced))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeGuard
 
 import msgspec
 
-from htas.model.claims import ClaimState, NodeClaim
 from htas.model.holds import Hold, HoldReason, hold
 from htas.model.launches import Launches
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Cost, Plan, UnplacedPod
-from htas.model.pods import Pod, WorkKind
-from htas.model.policy import AutoscalingAlgorithm, Policy
+from htas.model.pods import Pod
+from htas.model.policy import Policy
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
+from htas.model.reservations import Reservation
 from htas.model.resources import NOTHING
 from htas.model.search_failures import SearchFailure
 from htas.model.snapshot import ClusterSnapshot, RoomMade
@@ -50,7 +51,6 @@ def write_plan(
     snapshot, preemptions = context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     costs = DeletionCosts(snapshot, context.policy)
-    promised = _promised(context, bought, placements)
     given = [*_given(context, placements, placed_at_first, bought, costs), *steps.waiting]
     given += [_bind_or_hold(pod, node, snapshot, context.policy, costs) for pod, node in steps.seated]
     given += holds(scheduled.room, context) if scheduled.room is not None else []
@@ -73,10 +73,7 @@ def write_plan(
         lacking=lacking_requests(snapshot.cluster.pods, context.policy.default_requests),
         memory=msgspec.structs.replace(
             scale_down.memory,
-            meant_for=_meant(context, launch, placements),
-            bought_for=_bought_for(context, launch),
-            promised=promised | _still_promised(context, given),
-            put_off=_put_off(context, promised),
+            reservations=_reservations(context, bought, placements, given),
             room_made=_room_made(context, scheduled),
             states_costs=tuple(sorted(costs.stating)),
             launches=_launches(context, scheduled, filled, given),
@@ -152,67 +149,29 @@ def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedP
     return tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod))
 
 
-def _meant(context: PlanContext, launch: Sequence[Launch], placements: Placements) -> dict[str, str]:
-    """Pods that wait for the machine a cheapest mix bought for them, now or in an earlier plan."""
-    simulated, snapshot = context.simulated, context.snapshot
-    mixing = {g.name for g in context.policy.groups if g.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
-    if not mixing:
-        return {}
-    names = simulated.sim.table.nodes
-    waiting = {pod.key for row, pods in placements.items() if names[row].name in simulated.coming for pod in pods}
-    claims = {claim.id for claim in snapshot.claims}
-    meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
-    return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
+def _reservations(
+    context: PlanContext, bought: Collection[int], placements: Placements, given: Sequence[Bind | Hold]
+) -> dict[str, Reservation]:
+    """Pods of ours with room on a machine to come, by pod; the row of a machine to come bears its claim as its name.
 
-
-def _bought_for(context: PlanContext, launch: Sequence[Launch]) -> dict[str, str]:
-    """Batch pods that wait for a machine that was bought for them, now or in an earlier plan."""
-    if context.policy.max_rental_lengthening is None:
-        return {}
-    waiting = {pod.key for pod in context.simulated.waiting if pod.kind is WorkKind.BATCH}
-    claims = {claim.id for claim in context.snapshot.claims}
-    before = context.snapshot.memory.bought_for
-    bought = {pod: claim for pod, claim in before.items() if pod in waiting and claim in claims}
-    return bought | {pod: item.claim for item in launch for pod in item.pods if pod in waiting}
-
-
-def _promised(context: PlanContext, bought: Collection[int], placements: Placements) -> dict[str, str]:
-    """Pods of services that have room on a machine to come, and its claim, which a row to come bears as its name."""
+    A pod that cannot be bound yet to its machine that is Ready keeps its reservation, as after a bind that failed.
+    """
     simulated, names = context.simulated, context.simulated.sim.table.nodes
     coming = [row for row in placements if row in bought or names[row].name in simulated.coming]
-    coming = [row for row in coming if names[row].name not in simulated.starting]
-    return {pod.key: names[row].name for row in coming for pod in placements[row] if pod.kind is WorkKind.SERVICE}
+    reserved = {pod.key: names[row].claim or names[row].name for row in coming for pod in placements[row]}
+    before = context.snapshot.memory.reservations
+    if before:
+        claims = {node.name: node.claim for node in names}
+        held = {each.pod: claims.get(each.node) for each in given if isinstance(each, Hold)}
+        reserved |= {pod: claim for pod, claim in held.items() if claim and _is_same(before.get(pod), claim)}
+    return {
+        pod: known if _is_same(known := before.get(pod), claim) else Reservation(claim, context.now)
+        for pod, claim in reserved.items()
+    }
 
 
-def _still_promised(context: PlanContext, given: Sequence[Bind | Hold]) -> dict[str, str]:
-    """Pods whose machine is Ready and that cannot be bound to it yet, as after a bind that failed or while a volume's
-    driver comes up: what comes meanwhile and is larger does not get their room.
-    """
-    before = context.snapshot.memory.promised
-    claims = {node.name: node.claim for node in context.simulated.sim.table.nodes} if before else {}
-    held = {each.pod: claims.get(each.node) for each in given if isinstance(each, Hold)} if before else {}
-    return {pod: claim for pod, claim in held.items() if claim is not None and before.get(pod) == claim}
-
-
-def _put_off(context: PlanContext, promised: Mapping[str, str]) -> dict[str, float]:
-    """Pods that have a later machine than the first one that they were promised, and when that one was requested.
-
-    Where what was promised never came, a promise begins anew.
-    """
-    before, claims = context.snapshot.memory, context.snapshot.claims
-    kept = promised.keys() & before.promised.keys()
-    requested = {claim.id: claim.created_at for claim in claims if _may_serve(claim)} if kept else {}
-    put_off: dict[str, float] = {}
-    for pod in kept:
-        own = requested.get(before.promised[pod])
-        first = before.put_off.get(pod, own) if own is not None else None
-        if first is not None and first < requested.get(promised[pod], context.now):
-            put_off[pod] = first
-    return put_off
-
-
-def _may_serve(claim: NodeClaim) -> bool:
-    return claim.is_coming or claim.state is ClaimState.READY
+def _is_same(known: Reservation | None, claim: str) -> TypeGuard[Reservation]:
+    return known is not None and known.claim == claim
 
 
 def _by_kind(given: Sequence[Bind | Hold]) -> tuple[tuple[Bind, ...], tuple[Hold, ...]]:

@@ -23,7 +23,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup
 from htas.model.resources import Resources

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htas.daemon.leadership import Leadership, LeaseTiming
+from htas.daemon.loops.leadership import Leadership, LeaseTiming
 from htas.ports import HTASError
 from tests.unit.daemon.in_memory_lease import InMemoryLease
 

@@ -117,7 +117,7 @@ def test_services_are_never_refused(snapshot: ClusterSnapshot) -> None:
     pods = tuple(pod for pod in snapshot.cluster.pods if pod.node is not None or pod.kind is WorkKind.SERVICE)
     only = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=pods))
     assert decided(plan(only, POLICY, NOW)) == decided(plan(only, unbounded(POLICY), NOW))
-    made = plan(snapshot, msgspec.structs.replace(POLICY, gather_s=500.0), NOW)
+    made = plan(snapshot, POLICY, NOW, frozenset())
     kinds = {pod.key: pod.kind for pod in snapshot.cluster.pods}
     told = {item.pod for item in made.unplaced if item.reason is Unplaced.OWN_MACHINE_CHEAPER}
     assert all(kinds[pod] is WorkKind.BATCH for pod in told)

@@ -13,7 +13,7 @@ from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.migration.engine import MigrationEngine
 from htas.adapters.migration.method import Method
 from htas.adapters.migration.objects import Objects
-from htas.daemon.migration_wiring import kubelet_checkpoint
+from htas.daemon.wiring.migration import kubelet_checkpoint
 from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod

@@ -14,7 +14,7 @@ from htas.adapters.migration.engine import MigrationEngine, MovesByMethod
 from htas.adapters.migration.methods.replace import Replacing
 from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
 from htas.adapters.migration.objects import Objects
-from htas.daemon.kubernetes_wiring import WallClock
+from htas.daemon.wiring.kubernetes import WallClock
 from htas.model.migrations import MigrationSettings
 from htas.model.moves import MigrationMethod
 from htas.model.snapshot import ClusterView

@@ -94,7 +94,7 @@ def test_a_daemon_that_is_killed_while_nodes_copy_leaves_no_key_and_no_pipe(worl
     before = last(world.cluster, source["metadata"]["name"])
     config = cleaning(world, tmp_path, "kubelet-checkpoint")
     with Htas(config, tmp_path / "killed.log") as daemon:
-        eventually(lambda: len(world.nodes.copies_under_way("real-b")) > 2, 90, "the copy is under way")
+        eventually(lambda: all(map(world.nodes.copies_under_way, ("real-a", "real-b"))), 90, "the copy is under way")
         daemon.process.kill()
         daemon.process.wait()
     for node in ("real-a", "real-b"):

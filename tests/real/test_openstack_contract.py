@@ -12,7 +12,7 @@ from htas.adapters.migration.objects import Objects
 from htas.adapters.openstack.api import OpenStackApi
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, Recipe
-from htas.daemon.kubernetes_wiring import WallClock
+from htas.daemon.wiring.kubernetes import WallClock
 from htas.model.claims import InstanceState
 from htas.ports import HTASError
 from tests.contracts.conftest import Universe

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.optimizer import Optimizer
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.optimizer import Optimizer
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.disruptions import drains_of
 from htas.model.policy import Policy

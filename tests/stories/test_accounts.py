@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.main import app
 from htas.config.loader import load_configuration
-from htas.daemon.cycle import Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.money import bill_amount
 from htas.model.resources import Resources

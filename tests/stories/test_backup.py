@@ -8,7 +8,7 @@ import pytest
 
 from htas.adapters.sqlite.backup import copy
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.status import status_of
+from htas.daemon.telemetry.status import status_of
 from htas.execution.taking_over import drop_intentions
 from htas.model.outcomes import Action
 from htas.model.policy import NodeGroup

@@ -8,14 +8,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-import htas.daemon.cycle as cycle
+import htas.daemon.loops.cycle as cycle
 import htas.execution.machines as machines
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.failed_searches import FailedSearches
-from htas.daemon.metrics import Metrics
-from htas.daemon.searching import Searching
-from htas.daemon.status import status_of
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.failed_searches import FailedSearches
+from htas.daemon.loops.searching import Searching
+from htas.daemon.loops.virtual import VirtualDriver
+from htas.daemon.telemetry.metrics import Metrics
+from htas.daemon.telemetry.status import status_of
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.bookkeeping import Bookkeeper

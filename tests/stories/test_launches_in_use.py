@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.claims import ClaimState
 from htas.model.nodes import Node
 from htas.model.pods import Owner, Phase

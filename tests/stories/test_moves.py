@@ -11,12 +11,12 @@ import pytest
 import urllib3
 
 from htas.cli.migrate import Asker, failed, line_of
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.execution.requested_moves import REMEMBERED
 from htas.model.disruptions import drains_of
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
@@ -367,16 +367,15 @@ def test_who_watches_is_told_when_the_daemon_is_gone(counter: Desk) -> None:
 def test_room_kept_for_a_move_is_free_once_its_pod_has_ended() -> None:
     """A job of 8 GiB ends while it is copied (54 s): who came then was bound there, failed, and was bound again, 23 times."""
     work = [
-        job("other", 0, 3000, 1900, 1.0),
-        job("filler", 0, 120, 2000, 1.0, priority=1),
-        job("goes", 0, 250, 2000, 8.0),
+        job("other", 0, 120, 1900, 1.0),
+        job("stays", 0, 3000, 2000, 1.0, priority=1),
+        job("goes", 30, 230, 2000, 8.0),
         job("next", 315, 60, 1500, 1.0),
     ]
     story = Story(make_policy([batch_group()], [make_flavour("m", "4", "16Gi", "0.19")]), *work).play(280)
-    pods = story.world.cluster.observe().pods
-    goes, target = (next(pod for pod in pods if pod.name.startswith(name)) for name in ("goes", "other"))
-    assert target.node is not None
-    assert target.node != goes.node
-    story.world.migration.start(goes, target.node)
+    seen = story.world.cluster.observe()
+    goes = next(pod for pod in seen.pods if pod.name.startswith("goes"))
+    [target] = [node.name for node in seen.nodes if node.name != goes.node]
+    story.world.migration.start(goes, target)
     ledger = story.play(400).world.ledger
     assert (ledger.overcommitted, ledger.restarts) == (0, 0)

@@ -13,8 +13,8 @@ from htas.cli.main import app
 from htas.cli.ui_day import Played
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.cycle import Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.documents.alternatives import alternative
 from htas.documents.books import books_of
 from htas.documents.costs import cost_report
@@ -57,7 +57,6 @@ def without_moves_and_foresight(policy: Policy, flavour: str) -> Policy:
     return replace(
         policy,
         groups=tuple(map(plain, policy.groups)),
-        gather_s=0.0,
         look_ahead_s=0.0,
         moves_instead_of_buying=False,
         max_rental_lengthening=None,

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.daemon.optimizer import SearchResult
-from htas.daemon.searching import SearchState
+from htas.daemon.loops.optimizer import SearchResult
+from htas.daemon.loops.searching import SearchState
 from htas.model.disruptions import rearrangement_of
 from htas.model.migrations import MigrationSettings, Refusal
 from htas.model.moves import MigrationMethod, Move, MoveReason

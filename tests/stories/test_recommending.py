@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import Daemon
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
-from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.modes import Charge
 from htas.model.nodes import CLUSTER_LABEL, Node

@@ -21,7 +21,7 @@ MACHINE = make_flavour("m", "2", "4Gi", "0.1")
 
 
 def rules(method: MigrationMethod) -> CleaningRules:
-    return CleaningRules(underutilized_for_s=60, queue_empty_for_s=60, migration=method)
+    return CleaningRules(underutilized_for_s=60, queue_empty_for_s=60, migration=method, sets_deletion_costs=False)
 
 
 def up(story: Story, name: str) -> int:

@@ -21,13 +21,13 @@ from random import Random
 import urllib3
 from cryptography import x509
 
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Endpoints, HttpServer
-from htas.daemon.http_server import UNWANTED_BYTES, Certificate
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import LONGEST_BODY, Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.server import UNWANTED_BYTES, Certificate
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.policy import Cycles, Policy
 from htas.ports import TransientError
 from htas.web.seat import Seat

@@ -10,8 +10,8 @@ from typing import Any
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.disruptions import drains_of
 from htas.model.pods import WorkKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import Daemon
+from htas.daemon.loops.cycle import Daemon
 from htas.execution.ports import Ports
 from htas.model.stages import ALL_STAGES
 from htas.ports import HTASError

@@ -45,7 +45,6 @@ def crowd(seed: int) -> tuple[ClusterSnapshot, Policy]:
         bench.policy(),
         groups=groups,
         max_rental_lengthening=random.choice((None, 1.0, 4.0)),
-        gather_s=random.choice((0.0, 30.0)),
         look_ahead_s=random.choice((0.0, 120.0)),
         fallback=Fallback(mode=random.choice(list(FallbackMode))),
     )

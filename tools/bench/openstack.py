@@ -26,7 +26,7 @@ from htas.adapters.openstack.api import OpenStackApi
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, Recipe
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.kubernetes_wiring import WallClock
+from htas.daemon.wiring.kubernetes import WallClock
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import ParallelCalls
 from htas.execution.cloud_calls import CloudCalls

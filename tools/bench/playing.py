@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.policy import Policy
 from htas.sandbox.workload import Arrival, Workload

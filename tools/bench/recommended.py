@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import Daemon
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.daemon.recommend.in_charge import policy_in_charge, taken_over
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
-from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.claims import Instance, InstanceState
 from htas.model.modes import Charge

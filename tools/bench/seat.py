@@ -25,12 +25,12 @@ import urllib3
 
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, Node
 from htas.model.pods import Owner, Phase, Pod
 from htas.model.policy import Cycles, Policy

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CHOSEN = 'job=~"$job",namespace=~"$namespace"'
-WAITS = 'reason!~"AutoscalingNotDue|CapacityFreesSoon|BatchingWindow|OwnMachineCheaper"'
+WAITS = 'reason!~"AutoscalingNotDue|CapacityFreesSoon|OwnMachineCheaper"'
 WIDTH = 24
 
 

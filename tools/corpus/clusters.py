@@ -181,7 +181,6 @@ def _policy(random: Random, flavours: Sequence[Flavour], rules: CleaningRules) -
         catalogue=Catalogue(tuple(flavours), "USD", Billing()),
         groups=(NodeGroup("any", Workload.ANY, cleaning=rules),),
         cycles=Cycles(),
-        gather_s=0.0,
     )
 
 

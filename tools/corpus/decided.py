@@ -166,14 +166,14 @@ def _proposal(proposal: Proposal) -> Iterator[Document]:
 
 
 def _remembered(memory: Memory, now: float) -> Iterator[Document]:
-    """What the next plan is told: rooms that are promised, since when nodes are empty, what came of replacements.
+    """What the next plan is told: reservations, since when nodes are empty, what came of replacements.
 
     Without what became of launches, which names owners by digests of all that their pods ask of nodes.
     """
-    for kind, promised in (("mix", memory.meant_for), ("batch", memory.bought_for), ("service", memory.promised)):
-        yield from _sorted({"reserve": pod, "claim": claim, "as": kind} for pod, claim in promised.items())
+    yield from _sorted(
+        {"reserve": pod, "claim": each.claim, "at": _ago(each.since, now)} for pod, each in memory.reservations.items()
+    )
     for kind, since in (
-        ("putOff", memory.put_off),
         ("emptySince", memory.empty_since),
         ("underusedSince", memory.underutilized_since),
         ("consolidatedAt", memory.consolidated_at),

@@ -103,7 +103,6 @@ def _policy(random: Random, flavours: list[Flavour]) -> Policy:
         edge=EdgePolicy(settle_s=random.choice((0.0, 300.0)), gamma=random.choice((10.0, 100.0))),
         max_wait_for_capacity_s=random.choice((None, 0.0, 180.0)),
         look_ahead_s=random.choice((0.0, 120.0)),
-        gather_s=random.choice((0.0, 40.0)),
         max_rental_lengthening=random.choice((None, 1.0, 4.0)),
         namespaces=(limit,) if random.random() < 0.2 else (),
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.loops.cycle import CycleResult, Daemon
 from htas.model.claims import NodeClaim
 from htas.model.constraints import Taint
 from htas.model.outcomes import Action, Outcome, OutcomeStatus

@@ -214,8 +214,6 @@ SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
     "no-cleaner": ("without the cleaner", _cleaned_with(enabled=False)),
     # Machines are bought for work that waits already.
     "no-look-ahead": ("without looking ahead", _with(look_ahead_s=0.0)),
-    # Batch work without room is bought for at once.
-    "no-gathering": ("without gathering", _with(gather_s=0.0)),
     "cheapest-mix": ("with the cheapest mix", with_cheapest_mix),
     "consolidation": ("with consolidation", _cleaned_with(consolidation=QUICK_CONSOLIDATION)),
 }

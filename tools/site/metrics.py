@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import load_configuration
-from htas.daemon.cycle import Daemon
-from htas.daemon.metrics import Metrics
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.telemetry.metrics import Metrics
 from htas.documents.month import month_of
 from htas.execution.ports import Ports
 from htas.model.savings import Savings

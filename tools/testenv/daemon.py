@@ -132,10 +132,9 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
             "batchIdle": "100ms",
             "batchMax": "500ms",
         },
-        # Trials count their machines: none is bought ahead, none waits for company, none is saved by a move, and
+        # Trials count their machines: none is bought ahead, none is saved by a move, and
         # jobs of seconds share.
         "lookAhead": "0s",
-        "gatherFor": "0s",
         "maxRentalLengthening": None,
         "moveInsteadOfLaunch": False,
         "limits": {"maxNodes": 100, "maxPricePerHour": "50"},

@@ -8,9 +8,9 @@ from contextlib import closing
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.config.loader import Loaded
-from htas.daemon.kubernetes_wiring import LEASE_CALLS, Hooks, KubernetesBase, KubernetesWorld, identity
 from htas.daemon.recommend.in_charge import snapshot_in_charge
 from htas.daemon.recommend.watching import WatchingPorts
+from htas.daemon.wiring.kubernetes import LEASE_CALLS, Hooks, KubernetesBase, KubernetesWorld, identity
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.ports import StorePort
 

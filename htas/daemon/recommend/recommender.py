@@ -9,7 +9,7 @@ from time import perf_counter
 import msgspec
 import structlog
 
-from htas.daemon.cycle import REMEMBER_AGAIN_S, REMEMBERED_RUNS, CycleResult
+from htas.daemon.loops.cycle import REMEMBER_AGAIN_S, REMEMBERED_RUNS, CycleResult
 from htas.daemon.recommend.in_charge import is_in_charge_of, snapshot_in_charge
 from htas.daemon.recommend.proposed import proposed
 from htas.daemon.recommend.real_course import RealCourse

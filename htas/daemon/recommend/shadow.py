@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from htas.daemon.cycle import REMEMBERED_RUNS, CycleResult, Daemon
+from htas.daemon.loops.cycle import REMEMBERED_RUNS, CycleResult, Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.daemon.recommend.in_charge import is_in_charge_of, left_alone, pod_in_charge, policy_in_charge, taken_over
 from htas.daemon.recommend.recorded import RecordedCourse
-from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.claims import Instance, InstanceState
 from htas.model.modes import Charge

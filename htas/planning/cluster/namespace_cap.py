@@ -102,6 +102,8 @@ class NamespaceCap:
         self._bounds = {name: _bounds(limit) for name, limit in limits.items()}
         self._at_first = dict(self._bounds)
         """What each may be charged of machines that are there: its limit, or what it is charged already."""
+        self._sums: dict[str, Floats] = {}
+        """What each is charged in all, until a count changes."""
         self._there = len(table)
         """Rows from here on are machines that this plan launches."""
         self.append(range(len(table)))
@@ -118,6 +120,7 @@ class NamespaceCap:
             empty = np.zeros(more, dtype=np.int64)
             self._all = np.concatenate([self._all, empty])
             self._own = {name: np.concatenate([own, empty]) for name, own in self._own.items()}
+        self._sums.clear()
         for row in rows:
             self._charges[:, row] = self._machines.charge(self._table.nodes[row])
 
@@ -128,6 +131,7 @@ class NamespaceCap:
     def count(self, cls: PodClass, rows: Ints, counts: Ints) -> None:
         """Pods of a class were put on rows; a negative count: taken away."""
         if cls.charged_to is not None:
+            self._sums.clear()
             weights = self._weights(cls, rows) * counts
             self._all[rows] += weights
             if cls.charged_to:
@@ -142,8 +146,10 @@ class NamespaceCap:
         before = self._charged(name, at, 0 * weights)
         more = self._charged(name, at, weights) - before
         most = np.where(at < self._there, self._at_first[name][:, None], self._bounds[name][:, None])
-        over = self._used(name)[:, None] + more > most + SLACK
-        beyond: Bools = np.logical_or.reduce((more > SLACK) & over, axis=0)
+        used = self._used(name)[:, None]
+        # Where a pod adds nothing, others have left its machine to the namespace: that may be beyond the limit, too.
+        adds = (more > SLACK) | (used > self._at_first[name][:, None] + SLACK)
+        beyond: Bools = np.logical_or.reduce(adds & (used + more > most + SLACK), axis=0)
         return beyond
 
     def machines_left(self, name: str, cpu_m: int, nanos: int) -> int:
@@ -164,9 +170,10 @@ class NamespaceCap:
         return f"namespace {name} has {' and '.join(parts)} of the launched machines, and this would be more"
 
     def _used(self, name: str) -> Floats:
-        rows = np.arange(len(self._table))
-        used: Floats = self._charged(name, rows, 0 * rows).sum(axis=1)
-        return used
+        if name not in self._sums:
+            rows = np.arange(len(self._table))
+            self._sums[name] = self._charged(name, rows, 0 * rows).sum(axis=1)
+        return self._sums[name]
 
     def _charged(self, name: str, rows: Ints, more: Ints) -> Floats:
         """What a namespace is charged on each row with so much more weight of its own there."""

@@ -49,7 +49,7 @@ def _found(context: PlanContext, queue: SchedulingQueue) -> Preempted:
     sim, row_of = context.simulated.sim, context.simulated.sim.table.row_of
     at_once = _AtOnce(context)
     with sim.fork(), sim.closed([row_of[name] for name in context.simulated.coming if name in row_of]):
-        queue.place_in_turn(at_once.preempt_in_turn)
+        queue.place(at_once.preempt_in_turn)
     return at_once.found
 
 

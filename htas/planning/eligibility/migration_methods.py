@@ -2,7 +2,7 @@
 
 The same rule for what the optimiser decides, for each step of carrying it out, and for whether a pod without a
 controller may be moved at all: evicted, nobody would start it again. Who carries each method is wired in
-htas/daemon/migration_wiring.py. What cannot be moved so that its twin runs before it ends is told before anything is
+htas/daemon/wiring/migration.py. What cannot be moved so that its twin runs before it ends is told before anything is
 touched, as far as it is known; sources: what CRIU and the kubelet were seen to refuse or to lose without a word
 (docs/migration.md).
 """

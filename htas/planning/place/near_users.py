@@ -34,21 +34,20 @@ class EdgePlacement:
         search = OptionalSearch.EDGE_PLACEMENT
         self._where = context.attempt(search, lambda: whereabouts(context), dict) if self._waiting else {}
 
-    def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
-        """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
-        classes. The first `counts` of each class are placed already."""
+    def settle(self, classes: Sequence[PodClass]) -> None:
+        """Place pods of classes of one priority on the edge, those that it decides to have, and take them from their
+        classes."""
         if not self._waiting:
             return
-        pods = [pod for cls, count in zip(classes, counts, strict=True) for pod in cls.pods[count:]]
-        here = {pod.uid for pod in pods} & self._waiting
+        here = {pod.uid for cls in classes for pod in cls.pods} & self._waiting
         where = dict(self._where)
         search = OptionalSearch.EDGE_PLACEMENT
         placed = self._situation.attempt(search, lambda: self._placed(here), frozenset) if here else frozenset()
         if not placed:
             self._where = where
-        for cls, count in zip(classes, counts, strict=True) if placed else ():
-            left = [pod for pod in cls.pods[count:] if pod.uid not in placed]
-            self._situation.simulated.sim.set_members(cls, cls.pods[:count] + left)
+        for cls in classes if placed else ():
+            left = [pod for pod in cls.pods if pod.uid not in placed]
+            self._situation.simulated.sim.set_members(cls, left)
 
     def _placed(self, here: Set[str]) -> Set[str]:
         from htas.planning.solvers.edge.new_pods import place_new  # where there is an edge alone: it loads the solver

@@ -161,6 +161,10 @@ class Placer:
         """Whether a class was refused a node that has room, so far."""
         return self._judge is not None and self._judge.has_turned_away(cls)
 
+    def on(self, pools: Sequence[Pool]) -> Placer:
+        """One that places on these pools alone, by the same judge."""
+        return Placer(self._policy, pools, self._judge, borrows=self.borrows)
+
     def anywhere(self) -> Placer:
         """One that places wherever there is room."""
         return self if self._judge is None else Placer(self._policy, self.pools, borrows=self.borrows)

@@ -50,12 +50,3 @@ class Arrivals:
         quarters = np.clip(ages_s / self.window_s * _QUARTERS, 0, _QUARTERS - 1).astype(np.int64)
         counts: list[int] = np.bincount(quarters, minlength=_QUARTERS).tolist()
         return _QUARTERS * sorted(counts)[1]
-
-    @property
-    def expected_per_s(self) -> float:
-        """How many jobs are expected a second, by those that came recently but the last, for which it is asked.
-
-        `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen
-        in two minutes does not mean that nobody comes. Billed by the hour, seeds 11 to 15, `n / T` cost 5 % more.
-        """
-        return (max(0, len(self.recent) - 1) + 0.5) / self.window_s

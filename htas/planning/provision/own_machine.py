@@ -56,37 +56,6 @@ class OwnMachine:
         best = int(cost.argmin())
         return float(cost[best]), offered.offers[best].flavour.name
 
-    def together(self, cls: PodClass, count: int) -> float:
-        """What whole machines for so many pods cost, inf where not so many may be bought.
-
-        Full ones where a pod is cheapest, as many as there may be, then of the next flavour; and at some step one for
-        all that are left. Of 7 pods, 3 to the machine that is cheapest a pod: two of that, and the cheapest for one.
-        """
-        each, price, bound = self._by_price_a_pod(cls)
-        left = bound.copy()
-        least, cost, rest, looked_at = np.inf, 0.0, count, 0
-        while rest:
-            least = min(least, cost + float(price[(each >= rest) & (left > 0)].min(initial=np.inf)))
-            smaller = np.flatnonzero(each[looked_at:] <= rest)
-            if not len(smaller):
-                break
-            best = looked_at + int(smaller[0])
-            full = min(rest // int(each[best]), int(left[best]))
-            left[best] -= full
-            cost, rest, looked_at = cost + float(price[best]) * full, rest - full * int(each[best]), best + 1
-        return (least if rest else min(least, cost)) * self.held_s(cls)
-
-    def _by_price_a_pod(self, cls: PodClass) -> tuple[Ints, Floats, Ints]:
-        """How many pods a machine of each offer takes, its price and how many there are, the cheapest a pod first."""
-        found = self._in_order.get(cls)
-        if found is None:
-            offered = self._offers_for(cls)
-            each = offered.holding(cls)
-            order = np.argsort(np.where(each, offered.price / np.maximum(each, 1), np.inf), kind="stable")
-            order = order[: np.count_nonzero(each)]
-            found = self._in_order[cls] = each[order], offered.price[order], offered.bound[order]
-        return found
-
     def held_s(self, cls: PodClass) -> int:
         """Billed seconds of a machine for pods of a class: its start and their run."""
         return self._policy.catalogue.billing.seconds(self._snapshot.taken_at, self._start_s + cls.run_length_s)
@@ -117,4 +86,4 @@ def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, polic
     sim = simulated.sim
     rentals = Rentals.of(sim.table.nodes, snapshot, policy, simulated.running)
     own = OwnMachine(sim, snapshot, policy)
-    return Lengthening(sim, policy, rentals, own, snapshot.memory.bought_for, policy.max_rental_lengthening)
+    return Lengthening(sim, policy, rentals, own, snapshot.memory.reservations, policy.max_rental_lengthening)

@@ -11,16 +11,13 @@ from htas.model.reasons import Unplaced
 from htas.model.search_failures import OptionalSearch
 from htas.planning.cluster.closed_nodes import ClosedNodes
 from htas.planning.cluster.feasibility.message import summary
-from htas.planning.cluster.many_classes import diagnose_each, may_have_room
+from htas.planning.cluster.many_classes import may_have_room
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.arrivals import Arrivals
 from htas.planning.provision.batch import wait_for_zero_bin
-from htas.planning.provision.gathering import Gathering, gathering
-from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
 from htas.planning.provision.namespace_limits import limited_namespaces
-from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
 from htas.planning.provision.steady import NOT_STEADY, steady_work
 from htas.planning.rental.lengthening import NO_BARGAIN, Lengthening, in_words
@@ -62,8 +59,6 @@ def buy(
         scale_up.unplaced = _not_due(context, demands, lengthening)
         return scale_up
     scale_up.unplaced = _patient(context, ahead)
-    if not ahead.is_worth_buying:
-        scale_up.unplaced += _gathering(context, arrivals, demands, lengthening)
     there = simulated.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
@@ -113,26 +108,6 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
         pods = wait.demand.youngest(wait.count)
         told += _told(pods, Unplaced.CAPACITY_FREES_SOON, message, {})
         wait.demand.leave_out(context.simulated.sim, pods)
-    return told
-
-
-def _gathering(
-    context: PlanContext, arrivals: Arrivals, demands: Sequence[Demand], lengthening: Lengthening | None
-) -> list[UnplacedPod]:
-    """Take those that wait for company out of their demands; they are told so. Where nothing more comes nobody does."""
-    policy, told = context.policy, list[UnplacedPod]()
-    if not context.snapshot.expects_more or not any(demand.count for demand in demands):  # as in most cycles
-        return told
-    found = context.attempt(
-        OptionalSearch.BATCHING,
-        lambda: gathering(policy, demands, arrivals, OwnMachine(context.simulated.sim, context.snapshot, policy)),
-        list[Gathering],
-    )
-    batch, messages = [each.demand for each in found], [in_company(each.company, policy) for each in found]
-    refusals = diagnose_each(context.simulated.sim, [demand.cls for demand in batch])
-    told = _waiting(context, batch, lengthening, Unplaced.GATHERING, messages, refusals)
-    for demand in batch:
-        demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told
 
 

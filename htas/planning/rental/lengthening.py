@@ -19,6 +19,7 @@ import numpy as np
 from htas.model.money import price_text
 from htas.model.pods import WorkKind
 from htas.model.policy import Policy
+from htas.model.reservations import Reservation
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import how_many
 from htas.planning.cluster.simulation import Simulation
@@ -61,7 +62,7 @@ class Lengthening:
         policy: Policy,
         rentals: Rentals,
         alone: Alone,
-        bought_for: Mapping[str, str],
+        reservations: Mapping[str, Reservation],
         most: float,
     ) -> None:
         self._sim = sim
@@ -69,7 +70,7 @@ class Lengthening:
         self._most = most
         self.rentals = rentals
         self._market = alone
-        self._bought_for = bought_for
+        self._reservations = reservations
         self._rows_of = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         self._own: dict[int, tuple[PodClass, Ints | None]] = {}
         self._turned_away: set[int] = set()
@@ -141,10 +142,10 @@ class Lengthening:
         """
         known = self._own.get(id(cls))
         if known is None:
-            bought = self._bought_for
-            rows = {self._rows_of[bought[p.key]] for p in cls.pods if bought.get(p.key) in self._rows_of}
+            claims = {pod.key: each.claim for pod in cls.pods if (each := self._reservations.get(pod.key))}
+            rows = {self._rows_of[claim] for claim in claims.values() if claim in self._rows_of}
             overdue = self._policy.overdue(self._sim.now)
-            late = any(p.created_at <= overdue and bought.get(p.key) not in self._rows_of for p in cls.pods)
+            late = any(p.created_at <= overdue and claims.get(p.key) not in self._rows_of for p in cls.pods)
             own = None if late else np.array(sorted(rows), dtype=np.int64)
             known = self._own[id(cls)] = cls, own  # a class that died could leave its id to another one
         return known[1]

@@ -307,7 +307,7 @@ def _reasons(nodes: Sequence[Judged]) -> list[Why]:
 def _coming(picture: Picture) -> list[Coming]:
     plan, claims = picture.allowed, {claim.id for claim in picture.snapshot.claims}
     state = "Wanted" if picture.acts else "WouldBeLaunched"
-    meant = Counter(plan.memory.meant_for.values()) + Counter(item.node for item in plan.nominate)
+    meant = Counter(each.claim for each in plan.memory.reservations.values())
     there = {node.claim for node in picture.snapshot.cluster.nodes if node.is_ready}
     found = [
         _on_its_way(claim, meant[claim.id])

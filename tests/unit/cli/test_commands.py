@@ -32,7 +32,6 @@ kind: HTASConfiguration
 cluster: demo
 flavours: {PRICES}
 provider: {{sandbox: {{workload: day, speed: 600}}}}
-gatherFor: 0s
 nodeGroups: [{{name: services, workload: service}}, {{name: batch, workload: batch}}]
 """
 

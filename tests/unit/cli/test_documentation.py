@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.config.loader import load_configuration
-from htas.daemon.cycle import Daemon
-from htas.daemon.stores import open_store
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.virtual import VirtualDriver
+from htas.daemon.wiring.stores import open_store
 from htas.execution.ports import Ports
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World

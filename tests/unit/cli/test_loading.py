@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from htas.config.loader import load_configuration
-from htas.daemon.stores import open_store
+from htas.daemon.wiring.stores import open_store
 
 ROOT = Path(__file__).parents[3]
 HEAVY = frozenset(

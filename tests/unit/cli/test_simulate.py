@@ -292,8 +292,8 @@ def test_the_table_fits_its_window_and_has_every_figure(prices: Path, width: int
         assert word in shown
 
 
-def test_batch_work_is_bought_for_at_once_and_not_gathered(prices: Path) -> None:
-    """It waited up to 40 s for more to be bought with it (gatherFor), and was taken for work that fits nowhere."""
+def test_batch_work_is_launched_for_at_once(prices: Path) -> None:
+    """It waited for more to be launched for with it, and was taken for work that fits nowhere."""
     jobs = three_large_nodes()
     for job in jobs[3:]:
         job["metadata"]["ownerReferences"][0]["kind"] = "Job"

@@ -15,7 +15,7 @@ from htas.cli.main import app
 from htas.cli.top import reasons_of, screen, upcoming_of
 from htas.cli.watching import DOWN, PAGE_DOWN, UP, Watching
 from htas.config.loader import load_configuration
-from htas.daemon.stores import open_store
+from htas.daemon.wiring.stores import open_store
 from htas.documents.forms import Sorted
 from htas.documents.nodes import PresentCluster, Reasons, present_of
 from htas.documents.words import ago, length

@@ -65,13 +65,13 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
 
 
 def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
-    assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
+    policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m")
+    assert (policy.max_wait_for_capacity_s, policy.look_ahead_s) == (90.0, 180.0)
 
 
-def test_what_waiting_and_restarts_are_worth(tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, GOOD + 'value: {waitingPerPodHour: "0.05", restart: "0.01"}')
-    assert policy.value == Value(50_000_000, 10_000_000)
+def test_what_restarts_are_worth(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, GOOD + 'value: {restart: "0.01"}')
+    assert policy.value == Value(10_000_000)
 
 
 def test_what_namespaces_may_have(tmp_path: Path) -> None:

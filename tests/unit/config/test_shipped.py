@@ -44,7 +44,7 @@ def test_the_papers_parameters() -> None:
     assert batch.cleaning.queue_empty_for_s == 0  # not the paper's example of five minutes: told in the file's head
     assert (batch.cleaning.migration, services.cleaning.enabled) == (MigrationMethod.CHECKPOINT, False)
     assert (services.min_nodes, batch.min_nodes) == (1, 1)
-    assert (policy.look_ahead_s, policy.gather_s) == (0, 0)  # what waits is bought for, by the next cycle
+    assert policy.look_ahead_s == 0  # what waits is bought for, by the next cycle
     assert policy.max_wait_for_capacity_s is None  # but for what bin 0 will have room for
     assert policy.migration.attempts == 3
 
@@ -186,7 +186,7 @@ def test_the_papers_policy_states_what_it_does_not_take_over() -> None:
     """A default that is changed does not change the paper's experiment."""
     document, _ = read_document(SHIPPED / "paper.yaml")
     assert isinstance(document, Document)
-    stated = {"lookAhead", "gatherFor", "maxWaitForCapacity", "maxRentalLengthening", "moveInsteadOfLaunch"}
+    stated = {"lookAhead", "maxWaitForCapacity", "maxRentalLengthening", "moveInsteadOfLaunch"}
     assert stated <= document.raw.keys()
     assert {"scheduling", "autoscaling", "cleaning", "batchMax"} <= document.raw["cycles"].keys()
     rules = {"utilizationThreshold", "underutilizedFor", "queueEmptyFor", "migration", "emptyRelease", "migrationTime"}

@@ -6,7 +6,7 @@ import pytest
 
 from htas.adapters.cassandra.settings import CassandraSettings, Tls
 from htas.config.loader import load_configuration
-from htas.daemon.cassandra_store import cassandra_settings
+from htas.daemon.wiring.cassandra import cassandra_settings
 from htas.model.record import Retention
 from tests.unit.config.files import GOOD, told
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htas.daemon.agenda import Agenda
+from htas.daemon.loops.agenda import Agenda
 from htas.model.stages import EVENT_STAGES, Stage
 
 PLACE = frozenset({Stage.SCHEDULING})

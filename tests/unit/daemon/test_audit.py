@@ -16,12 +16,12 @@ from starlette.routing import Route
 
 from htas.config.audit import Audited
 from htas.config.loader import load_configuration
-from htas.daemon.audit import LONGEST, MOST_WAITING, AuditEntry, AuditLog, note_command, plain_query
-from htas.daemon.authorization import Gate, Guarded
-from htas.daemon.http_server import Listener
-from htas.daemon.logging_in import session_routes
-from htas.daemon.sessions import Sessions
-from htas.daemon.wrong_tokens import WrongTokens
+from htas.daemon.http.audit import LONGEST, MOST_WAITING, AuditEntry, AuditLog, note_command, plain_query
+from htas.daemon.http.authorization import Gate, Guarded
+from htas.daemon.http.logging_in import session_routes
+from htas.daemon.http.server import Listener
+from htas.daemon.http.sessions import Sessions
+from htas.daemon.http.wrong_tokens import WrongTokens
 
 TOKEN = "t0ken-of-the-file"
 

@@ -9,13 +9,13 @@ from typing import ClassVar
 import pytest
 import urllib3
 
-from htas.daemon.authorization import Gate, NotConnectedYet
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.daemon.wrong_tokens import FREE
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate, NotConnectedYet
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.wrong_tokens import FREE
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.policy import Cycles
 from htas.ports import User
 from htas.web.seat import Seat

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.config.loader import Loaded, load_configuration
-from htas.daemon.stores import open_store, recorded_store
+from htas.daemon.wiring.stores import open_store, recorded_store
 from htas.ports import PermanentError, StorePort
 from tests.unit.config.files import GOOD
 

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.failed_searches import FailedSearches
-from htas.daemon.metrics import Metrics
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.failed_searches import FailedSearches
+from htas.daemon.loops.virtual import VirtualDriver
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.reasons import OutcomeReason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.daemon.host_names import HostNames
+from htas.daemon.http.host_names import HostNames
 
 NAMES = HostNames(["htas.example.org", "*.svc.cluster.local"])
 

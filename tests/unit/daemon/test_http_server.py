@@ -23,7 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from structlog.testing import capture_logs
 
-from htas.daemon.http_server import Certificate, Limits, Listener, _Loop
+from htas.daemon.http.server import Certificate, Limits, Listener, _Loop
 from htas.ports import PermanentError
 from htas.web.sent import RequestRefusedError, sent_body
 from tests.waiting import until

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from htas.daemon.leadership import Leadership, LeaseTiming
+from htas.daemon.loops.leadership import Leadership, LeaseTiming
 from htas.ports import TransientError
 from tests.unit.daemon.in_memory_lease import InMemoryLease
 

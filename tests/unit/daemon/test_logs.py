@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from htas.config.serving import LoggingSetting
-from htas.daemon.logs import MOST_ALIKE, Alike, set_up_logs
+from htas.daemon.telemetry.logs import MOST_ALIKE, Alike, set_up_logs
 
 FORMATS = ("json", "console")
 

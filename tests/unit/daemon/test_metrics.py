@@ -11,8 +11,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from htas.daemon.metrics import Metrics
-from htas.daemon.status import StatusBoard
+from htas.daemon.telemetry.metrics import Metrics
+from htas.daemon.telemetry.status import StatusBoard
 from htas.documents.month import looked_at, month_of
 from htas.model.edge import Tier
 from htas.model.holds import HoldReason

@@ -12,12 +12,12 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import LONGEST_BODY, Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
 from htas.web.sent import RequestRefusedError, sent_body

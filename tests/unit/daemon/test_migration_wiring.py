@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from htas.daemon.migration_wiring import grace_s, set_up
+from htas.daemon.wiring.migration import grace_s, set_up
 from htas.model.migrations import Commands, ImageRegistry, MigrationSettings, SecureCopy
 from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, NodeGroup

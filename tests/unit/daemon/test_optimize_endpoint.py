@@ -10,12 +10,12 @@ import msgspec
 import pytest
 import urllib3
 
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import PATH, OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.disruptions import rearrangement_of
 from htas.model.policy import Cycles, FallbackMode
 from htas.web.seat import Seat

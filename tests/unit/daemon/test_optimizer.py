@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from htas.daemon.optimizer import InlineOptimizer, Optimizer, ProcessOptimizer, SearchResult
+from htas.daemon.loops.optimizer import InlineOptimizer, Optimizer, ProcessOptimizer, SearchResult
 from htas.model.policy import Engine, Fallback, Limits, Policy
 from htas.model.snapshot import ClusterSnapshot
 from tests.builders import make_node, make_pod, make_policy, make_snapshot, running
@@ -61,7 +61,7 @@ def test_a_search_is_made_in_another_process(optimizer: ProcessOptimizer) -> Non
 LOADED_FIRST = """
 import os, sys
 from multiprocessing import Pipe
-from htas.daemon import optimizer
+from htas.daemon.loops import optimizer
 
 def stopwatch():
     seen.append("htas.planning.solvers.placement.cp_sat" in sys.modules)
@@ -154,7 +154,7 @@ def test_at_the_end_no_search_is_left() -> None:
 ASKING = """
 import sys, time
 from multiprocessing import active_children
-from htas.daemon.optimizer import ProcessOptimizer
+from htas.daemon.loops.optimizer import ProcessOptimizer
 from tests.unit.daemon.test_optimizer import figure_1, policy
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.write_behind.store import WriteBehindStore
-from htas.daemon.metrics import Metrics
-from htas.daemon.remote_store import attend, begin, behind_buffer
+from htas.daemon.telemetry.metrics import Metrics
+from htas.daemon.wiring.remote_store import attend, begin, behind_buffer
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle
 from tests.far_store import Line, far_store

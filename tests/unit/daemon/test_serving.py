@@ -15,14 +15,14 @@ import yaml
 
 from htas.config.loader import Loaded, load_configuration
 from htas.config.serving import LoggingSetting
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.logs import set_up_logs
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.daemon.reloading import Reloading, changed_for_good
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.loops.reloading import Reloading, changed_for_good
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.logs import set_up_logs
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.policy import Cycles
 from htas.ports import PermanentError
 from htas.web.seat import Seat

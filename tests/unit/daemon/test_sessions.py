@@ -12,14 +12,14 @@ import pytest
 import urllib3
 from cryptography import x509
 
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.http_server import Certificate
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.daemon.sessions import IDLE_S, LASTS_S, MOST, Sessions, cookie_name
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.server import Certificate
+from htas.daemon.http.sessions import IDLE_S, LASTS_S, MOST, Sessions, cookie_name
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
 from tests.builders import make_policy

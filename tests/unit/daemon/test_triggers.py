@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import yaml
 
-from htas.daemon.status import StatusBoard
-from htas.daemon.triggers import Triggers
+from htas.daemon.loops.triggers import Triggers
+from htas.daemon.telemetry.status import StatusBoard
 from htas.model.edge import EdgePolicy
 from htas.model.policy import Cycles
 from htas.model.stages import ALL_STAGES, EVENT_STAGES, Stage

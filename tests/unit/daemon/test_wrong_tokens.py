@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from htas.daemon.wrong_tokens import FIRST_S, FORGOTTEN_S, FREE, LONGEST_S, MOST_SOURCES, MOST_WAITING, WrongTokens
+from htas.daemon.http.wrong_tokens import FIRST_S, FORGOTTEN_S, FREE, LONGEST_S, MOST_SOURCES, MOST_WAITING, WrongTokens
 from htas.web.sent import RequestRefusedError
 
 GUESSER, OTHER = "192.0.2.1", "192.0.2.2"

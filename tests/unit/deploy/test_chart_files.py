@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from htas.config import values as types
 from htas.config.catalogue import CatalogueSetting
 from htas.config.settings import Configuration
-from htas.daemon.metrics import Metrics
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.reasons import Unplaced
 from tools.chart.dashboards import DASHBOARDS, chosen, dashboard_text, expressions
 from tools.chart.readme import UndescribedError, values_of, with_values

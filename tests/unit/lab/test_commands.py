@@ -213,6 +213,5 @@ def test_the_list_names_every_part_of_the_ablation() -> None:
         "htas/cheapest-mix",
         "htas-default/consolidation",
         "htas-default/no-look-ahead",
-        "htas-default/no-gathering",
     ):
         assert part in said

@@ -13,6 +13,7 @@ from htas.model.constraints import Constraints, PodAffinityTerm
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Fallback, FallbackMode, Limits, NodeGroup, Policy, Workload
+from htas.model.reservations import Reservation
 from htas.model.snapshot import Memory
 from htas.planning.planner import plan
 from htas.planning.provision.bound import lower_bound_nanos
@@ -156,7 +157,7 @@ def test_a_tight_mix_is_found_again_where_somebody_more_important_preempts() -> 
     mix = [make_pod(name, "100m", f"{gib}Gi", priority=50) for name, gib in sizes]
     low = running(make_pod("low", "1", "20Gi", priority=0), "c")
     high = make_pod("high", "1", "20Gi", priority=100)
-    memory = Memory(bought_for={pod.key: pod.name[0] for pod in mix})
+    memory = Memory(reservations={pod.key: Reservation(pod.name[0], NOW - 60) for pod in mix})
     policy = make_policy(flavours=NECTAR[:1], fallback=Fallback(mode=FallbackMode.PREEMPT))
     result = plan(make_snapshot(nodes, [low, high, *mix], memory=memory), policy, NOW)
     assert [victim.pod for victim in result.preempt] == ["default/low"]

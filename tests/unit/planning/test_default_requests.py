@@ -15,6 +15,7 @@ from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.reasons import Kept
+from htas.model.reservations import Reservation
 from htas.model.resources import DefaultRequests
 from htas.model.snapshot import Memory
 from htas.planning.planner import plan
@@ -84,9 +85,7 @@ def launched(made: Plan) -> list[str]:
             ["small"] * 4,
             id="what the operator says",
         ),
-        pytest.param(
-            [make_job(f"p{i}", cpu="0", memory="0") for i in range(22)], policy(gather_s=0.0), ["small"] * 5, id="batch"
-        ),
+        pytest.param([make_job(f"p{i}", cpu="0", memory="0") for i in range(22)], policy(), ["small"] * 5, id="batch"),
     ],
 )
 def test_machines_are_as_large_as_pods_without_requests_may_need(
@@ -129,8 +128,9 @@ def test_pods_go_to_the_machines_that_were_launched_for_them(kind: str) -> None:
     one = node.claim or ""
     first = NodeClaim(one, "any", "small", ClaimState.READY, NOW - 60, NOW - 60, node="n", ready_at=NOW)
     second = NodeClaim("two", "any", "small", ClaimState.REQUESTED, NOW - 60, NOW - 60)
-    own = {pod.key: one if i < 5 else "two" for i, pod in enumerate(pods)}
-    memory = Memory(promised=own) if kind == "service" else Memory(bought_for=own)
+    memory = Memory(
+        reservations={pod.key: Reservation(one if i < 5 else "two", NOW - 60) for i, pod in enumerate(pods)}
+    )
     made = planned([node], pods, claims=(first, second), memory=memory)
     assert (len(made.bind), len(made.nominate), len(made.launch)) == (5, 5, 0)
 

@@ -15,6 +15,7 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Limits, NodeGroup
 from htas.model.reasons import Unplaced
+from htas.model.reservations import Reservation
 from htas.model.snapshot import Backoff, ClusterSnapshot, Memory
 from htas.planning.planner import plan
 from tests.builders import (
@@ -168,7 +169,7 @@ def test_what_is_paid_already_costs_nothing(held_s: float, flavours: list[str]) 
 
 def test_a_machine_that_was_bought_for_a_job_is_room_for_it() -> None:
     """More important work came first on it, and ends long before."""
-    fields: dict[str, Any] = {"memory": Memory(bought_for={"default/long": "large"})}
+    fields: dict[str, Any] = {"memory": Memory(reservations={"default/long": Reservation("large", NOW)})}
     made = planned(seen([ENDING, LONG], **fields))
     assert (bound(made), bought(made)) == (["long"], [])
 
@@ -176,21 +177,21 @@ def test_a_machine_that_was_bought_for_a_job_is_room_for_it() -> None:
 def test_whom_a_machine_was_bought_for_is_remembered_until_it_is_placed() -> None:
     first = planned(seen([ENDING, LONG]))
     (launch,) = first.launch
-    assert first.memory.bought_for == {"default/long": launch.claim}
+    assert first.memory.reservations == {"default/long": Reservation(launch.claim, NOW)}
     coming = NodeClaim(launch.claim, "batch", launch.flavour, ClaimState.REQUESTED, NOW, NOW)
     claims = (ready_claim(large()), coming)
     second = planned(seen([ENDING, LONG], claims=claims, memory=first.memory))
     assert ([item.node for item in second.nominate], bought(second)) == ([launch.claim], [])
-    assert second.memory.bought_for == first.memory.bought_for
+    assert second.memory.reservations == first.memory.reservations
 
 
-def test_who_waits_to_be_bought_for_is_told_which_room_is_too_dear() -> None:
-    (told,) = planned(seen([ENDING, LONG]), gather_s=40.0).unplaced
+def test_a_pod_that_waits_for_the_next_cycle_is_told_which_room_is_too_dear() -> None:
+    policy = make_policy([batch_group()], look_ahead_s=0.0)
+    (told,) = plan(seen([ENDING, LONG]), policy, NOW, frozenset()).unplaced
     assert told.reason is Unplaced.OWN_MACHINE_CHEAPER
     assert told.message == (
         "large has room, but would be rented 35940 s longer for it, at 5.469868333 USD: more than 4 times a t3.xsmall "
-        "of its own (0.19833); waits up to 40 s for more batch pods to launch machines for (gatherFor), "
-        "which may save a pod 0.037187 USD; its waiting costs 0.000165"
+        "of its own (0.19833); waits for the next cycle; 0/1 nodes are available"
     )
     assert told.nodes == {"would be rented too long for it": 1}
 

@@ -198,6 +198,15 @@ def test_nobody_is_preempted_beyond_the_limit() -> None:
     assert not plan(snapshot, bound, NOW).preempt
 
 
+def test_nor_where_the_victims_share_of_the_machine_falls_to_its_namespace() -> None:
+    """With the other's pod gone, the one that runs pays for all of the machine, and one more pod adds nothing."""
+    mine, other = running(of("greedy", "r", "4", "4Gi", priority=2000), "n"), running(of("quiet", "q", "3", "4Gi"), "n")
+    snapshot = make_snapshot([big_node("n")], [mine, other, of("greedy", "g", "3", "4Gi", priority=1000)])
+    for fallback in (Fallback(mode=FallbackMode.PREEMPT), Fallback(preempt_below=500)):
+        made = plan(snapshot, limited(cores=5, limits=Limits(max_nodes=0), fallback=fallback), NOW)
+        assert (made.preempt, waiting_for_limits(made)) == ((), {"greedy/g"})
+
+
 def test_who_leaves_for_a_pod_of_its_own_namespace_makes_room_in_its_limit() -> None:
     mine, important = running(of("greedy", "r", "8"), "n"), of("greedy", "g", "4", priority=1000)
     policy = limited(cores=8, limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))

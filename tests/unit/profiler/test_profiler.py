@@ -222,7 +222,7 @@ AN, BN, AM = Bind("a", "n"), Bind("b", "n"), Bind("a", "m")
             Plan(NOW, cost=Cost(after_nanos=5), memory=Memory(queue_empty_since=2.0)),
             [
                 'cost: recorded {"currency":"USD","before_nanos":0,"after_nanos":0,"beside_nanos":0}, now {"currency":"USD","before_nanos":0,"after_nanos":5,"beside_nanos":0}',
-                'memory: recorded {"underutilized_since":{},"empty_since":{},"queue_empty_since":1.0,"meant_for":{},"consolidated_at":{},"bought_for":{},"promised":{},"put_off":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}, now {"underutilized_since":{},"empty_since":{},"queue_empty_since":2.0,"meant_for":{},"consolidated_at":{},"bought_for":{},"promised":{},"put_off":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}',
+                'memory: recorded {"underutilized_since":{},"empty_since":{},"queue_empty_since":1.0,"reservations":{},"consolidated_at":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}, now {"underutilized_since":{},"empty_since":{},"queue_empty_since":2.0,"reservations":{},"consolidated_at":{},"cleaned_at":null,"room_made":{},"states_costs":[],"launches":{},"lapses":{}}',
             ],
             id="what the plan remembers comes last",
         ),

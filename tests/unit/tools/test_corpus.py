@@ -13,6 +13,7 @@ from htas.model.plan import Bind, Carrying, Cost, KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.proposals import Launch, Proposal, Release
 from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
+from htas.model.reservations import Reservation
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
@@ -122,7 +123,7 @@ RICH = Plan(
     carry=Carrying((), OutcomeReason.TIMED_OUT, "it took too long"),
     unplaced=(UnplacedPod("default/q", Unplaced.BACKING_OFF, "all back off", {"too full": 2, "tainted": 1}),),
     kept=(KeptNode("n", Kept.DO_NOT_DISRUPT, "it is annotated"),),
-    memory=Memory(empty_since={"n": NOW - 60}, promised={"default/q": "c"}),
+    memory=Memory(empty_since={"n": NOW - 60}, reservations={"default/q": Reservation("c", NOW)}),
 )
 
 
@@ -158,11 +159,17 @@ def test_sentences_are_no_decisions() -> None:
         pytest.param({"proposals": ()}, id="nothing is drained"),
         pytest.param({"carry": Carrying()}, id="a rearrangement goes on"),
         pytest.param(
-            {"unplaced": (UnplacedPod("default/q", Unplaced.GATHERING, "all back off"),)}, id="another reason"
+            {"unplaced": (UnplacedPod("default/q", Unplaced.CAPACITY_FREES_SOON, "all back off"),)}, id="another reason"
         ),
         pytest.param({"kept": ()}, id="no node is kept"),
-        pytest.param({"memory": Memory(empty_since={"n": NOW - 61}, promised={"default/q": "c"})}, id="another time"),
-        pytest.param({"memory": Memory(empty_since={"n": NOW - 60}, promised={"default/q": "d"})}, id="another claim"),
+        pytest.param(
+            {"memory": Memory(empty_since={"n": NOW - 61}, reservations={"default/q": Reservation("c", NOW)})},
+            id="another time",
+        ),
+        pytest.param(
+            {"memory": Memory(empty_since={"n": NOW - 60}, reservations={"default/q": Reservation("d", NOW)})},
+            id="another claim",
+        ),
     ],
 )
 def test_all_else_that_a_plan_says_is_a_decision(change: dict[str, Any]) -> None:

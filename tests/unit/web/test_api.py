@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.main import app
-from htas.daemon.http_server import Listener
+from htas.daemon.http.server import Listener
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.planning.planner import plan
 from htas.ports import GivenError

@@ -12,12 +12,12 @@ import urllib3
 from typer.testing import CliRunner
 
 from htas.cli.main import app
-from htas.daemon.authorization import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Endpoints, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.http.app import Endpoints, HttpServer
+from htas.daemon.http.authorization import Gate
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.documents.approvals import approvals_report
 from htas.execution.approvals import Approvals, meant
 from htas.model.approvals import Leaving

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from rich.table import Table
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.nodes import Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import CPU, MEMORY

@@ -10,7 +10,7 @@ import msgspec
 
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.flavours import Catalogue
 from htas.model.policy import Limits, Policy
 from htas.planning.planner import plan

@@ -32,7 +32,6 @@ def _without_longer_rentals(policy: Policy) -> Policy:
 
 
 CHANGES: Mapping[str, Callable[[Policy], Policy]] = {
-    "gathering": SWITCHES["no-gathering"][1],
     "look-ahead": SWITCHES["no-look-ahead"][1],
     "zero-bin": SWITCHES["no-zero-bin"][1],
     "time-bins": SWITCHES["no-time-bins"][1],
@@ -42,7 +41,7 @@ CHANGES: Mapping[str, Callable[[Policy], Policy]] = {
     "shrinking": _cleaned(_without_shrinking),
     "paid-periods": _cleaned(_given_back_at_once),
 }
-"""By what is switched off: waiting for company, expected work, waiting for what ends, packing by time, services and
+"""By what is switched off: expected work, waiting for what ends, packing by time, services and
 jobs apart, moves, refusing what is rented too long, smaller machines for what is left, keeping what is paid for."""
 MOVES_SERVICES = f"{HTAS}-moves-services"
 """HTAS with `cleaning.moveServices`: services that have not opted in are moved, as the peers evict them."""

@@ -31,7 +31,6 @@ PARTS: Mapping[str, str] = {
     "no-rescheduling": "no rescheduling",
     "no-cleaner": "no cleaner",
     "no-look-ahead": "no headroom",
-    "no-gathering": "no batching window",
     "cheapest-mix": "the cheapest mix instead of the greedy launches",
     "consolidation": "consolidation as well",
 }

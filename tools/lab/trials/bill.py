@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from htas.daemon.cycle import CycleResult
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.model.billing import Billing
 from htas.model.nodes import Node
 from htas.model.pods import Phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.loops.cycle import CycleResult, Daemon
 from htas.documents.books import books_of
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod

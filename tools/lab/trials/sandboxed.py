@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.virtual import VirtualDriver
+from htas.daemon.loops.cycle import CycleResult, Daemon
+from htas.daemon.loops.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.sandbox.world import World
 from tools.lab.contenders import Contender

@@ -18,6 +18,7 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
+from htas.model.reservations import Reservation
 from htas.model.snapshot import Memory, OptimizerState
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.place.edge_present import present
@@ -112,9 +113,11 @@ def test_batch_work_gets_what_is_left_of_the_edge_before_anything_is_bought() ->
         pytest.param(of("other", "1", priority=7), "other-1", id="a service that is more important"),
     ],
 )
-@pytest.mark.parametrize("meant", [{}, {"default/absent": "c1"}], ids=["", "with machines bought for others"])
-def test_the_last_room_of_the_edge_goes_by_priority(other: Pod, first: str, meant: dict[str, str]) -> None:
-    made = planned([near("e", "1")], [of("web", "1"), other], memory=Memory(meant_for=meant))
+@pytest.mark.parametrize(
+    "reserved", [{}, {"default/absent": Reservation("c1", NOW)}], ids=["", "with machines launched for others"]
+)
+def test_the_last_room_of_the_edge_goes_by_priority(other: Pod, first: str, reserved: dict[str, Reservation]) -> None:
+    made = planned([near("e", "1")], [of("web", "1"), other], memory=Memory(reservations=reserved))
     assert binds(made) == {first: "e"}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from htas.daemon.cycle import CycleResult
-from htas.daemon.cycling import Cycling
+from htas.daemon.loops.cycle import CycleResult
+from htas.daemon.loops.cycling import Cycling
 from htas.daemon.recommend.recorded import recommended
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan

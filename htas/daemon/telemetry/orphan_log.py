@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.orphans import Orphan
 
 log = structlog.get_logger()

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.authorization import SESSION, Gatekeeper, judged, source_of
-from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
-from htas.daemon.wrong_tokens import WrongTokens
+from htas.daemon.http.authorization import SESSION, Gatekeeper, judged, source_of
+from htas.daemon.http.sessions import LASTS_S, Sessions, cookie_name
+from htas.daemon.http.wrong_tokens import WrongTokens
 from htas.web.endpoints import PREFIX
 from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body
 

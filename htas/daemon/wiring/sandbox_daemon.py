@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
-from htas.daemon.cycle import Daemon
-from htas.daemon.optimizer import Optimizer
-from htas.daemon.sandbox_wiring import opened_world
-from htas.daemon.stores import open_store
+from htas.daemon.loops.cycle import Daemon
+from htas.daemon.loops.optimizer import Optimizer
+from htas.daemon.wiring.sandbox import opened_world
+from htas.daemon.wiring.stores import open_store
 from htas.execution.ports import Ports
 from htas.ports import PermanentError, StorePort
 

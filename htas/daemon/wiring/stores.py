@@ -26,7 +26,7 @@ def store_path(loaded: Loaded) -> str:
 def open_store(loaded: Loaded, clock: Callable[[], float] = time) -> StorePort:
     """The configured store as a daemon uses it: a SQLite file, made if there is none, or Cassandra behind a buffer."""
     if loaded.cassandra is not None:
-        from htas.daemon.remote_store import behind_buffer
+        from htas.daemon.wiring.remote_store import behind_buffer
 
         require_driver()
         buffer = loaded.cassandra.buffer
@@ -70,7 +70,7 @@ def require_driver() -> None:
 def _cassandra(loaded: Loaded) -> StorePort:
     """Cassandra itself, which is waited for."""
     require_driver()
-    from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
+    from htas.daemon.wiring.cassandra import cassandra_store  # the driver takes 0.3 s to load
 
     assert loaded.cassandra is not None  # asked for only then
     return cassandra_store(loaded, loaded.cassandra)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from htas.daemon.parent_process import end_with
+from htas.daemon.wiring.parent_process import end_with
 from htas.model.policy import Policy
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from htas.daemon.agenda import Agenda
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.loops.agenda import Agenda
+from htas.daemon.loops.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterView, Memory

@@ -7,11 +7,11 @@ from threading import Event
 
 import structlog
 
-from htas.daemon.health import Health
-from htas.daemon.kubernetes_wiring import KubernetesWorld
-from htas.daemon.leadership import Leadership
-from htas.daemon.metrics import Metrics
+from htas.daemon.loops.leadership import Leadership
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
+from htas.daemon.wiring.kubernetes import KubernetesWorld
 
 log = structlog.get_logger()
 

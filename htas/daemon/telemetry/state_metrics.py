@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.documents.month import Month
 from htas.model.holds import HoldReason
 from htas.model.money import NANOS

@@ -23,8 +23,8 @@ from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
 from htas.config.settings import NoneSetting, SandboxSetting
-from htas.daemon.migration_wiring import moves_by_method
-from htas.daemon.supply import Supply, kwok_supply
+from htas.daemon.wiring.migration import moves_by_method
+from htas.daemon.wiring.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.identity import identify
 from htas.execution.ports import Ports
@@ -131,7 +131,7 @@ class KubernetesWorld(KubernetesBase):
             case KwokSetting() as kwok:
                 return kwok_supply(self._loaded, kwok, self.api, self.namespace)
             case OpenStackSetting() as openstack:
-                from htas.daemon.openstack_supply import openstack_supply
+                from htas.daemon.wiring.openstack import openstack_supply
 
                 return openstack_supply(self._loaded, openstack, self.api, self._access, self._hooks.on_cloud_call)
             case NoneSetting():

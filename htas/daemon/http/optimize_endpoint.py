@@ -7,9 +7,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from htas.daemon.cycle import CycleResult
-from htas.daemon.optimizer import SearchResult
-from htas.daemon.searching import Searching, SearchReport
+from htas.daemon.loops.cycle import CycleResult
+from htas.daemon.loops.optimizer import SearchResult
+from htas.daemon.loops.searching import Searching, SearchReport
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import API_VERSION, instant_text
 from htas.model.policy import FallbackMode

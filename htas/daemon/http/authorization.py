@@ -22,10 +22,10 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
-from htas.daemon.audit import AuditEntry, AuditLog, cut, instant, plain_query
-from htas.daemon.host_names import HostNames
-from htas.daemon.sessions import Sessions, cookie_name
-from htas.daemon.wrong_tokens import WrongTokens
+from htas.daemon.http.audit import AuditEntry, AuditLog, cut, instant, plain_query
+from htas.daemon.http.host_names import HostNames
+from htas.daemon.http.sessions import Sessions, cookie_name
+from htas.daemon.http.wrong_tokens import WrongTokens
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
 from htas.web.sent import WHO, RequestRefusedError

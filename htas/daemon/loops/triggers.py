@@ -12,9 +12,9 @@ from time import monotonic
 
 import structlog
 
-from htas.daemon.agenda import Agenda
-from htas.daemon.cycle import CycleResult
-from htas.daemon.cycling import Cycling
+from htas.daemon.loops.agenda import Agenda
+from htas.daemon.loops.cycle import CycleResult
+from htas.daemon.loops.cycling import Cycling
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.stages import ALL_STAGES, Stage

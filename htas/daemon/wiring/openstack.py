@@ -20,7 +20,7 @@ from htas.adapters.openstack.user_data import UserData
 from htas.adapters.openstack.wire import size_of
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting, UserDataSetting
-from htas.daemon.supply import Supply
+from htas.daemon.wiring.supply import Supply
 from htas.execution.crash_points import reached
 from htas.model.flavours import MachineSize
 from htas.ports import RefusedError

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 import htas
-from htas.daemon.cycle import CycleResult
-from htas.daemon.optimize_endpoint import SearchMetrics
-from htas.daemon.remote_store import StoreMetrics
-from htas.daemon.state_metrics import StateCollector
+from htas.daemon.http.optimize_endpoint import SearchMetrics
+from htas.daemon.loops.cycle import CycleResult
+from htas.daemon.telemetry.state_metrics import StateCollector
+from htas.daemon.wiring.remote_store import StoreMetrics
 from htas.execution.moves_seen import step_seconds
 from htas.model.claims import ClaimState
 from htas.model.defects import Step

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.daemon.recommend.watching import WatchingAnnouncer
 from htas.documents.recommendation import told_in_status
 from htas.model.claims import COMING

@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from htas.daemon.audit import AuditLog
-from htas.daemon.authorization import Gate, Gatekeeper, Guarded
-from htas.daemon.health import Health
-from htas.daemon.host_names import HostNames
-from htas.daemon.http_server import Certificate, Listener
-from htas.daemon.logging_in import session_routes
-from htas.daemon.metrics import Metrics
-from htas.daemon.migrate_endpoint import MigrateEndpoint
-from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
-from htas.daemon.sessions import Sessions
-from htas.daemon.wrong_tokens import WrongTokens
+from htas.daemon.http.audit import AuditLog
+from htas.daemon.http.authorization import Gate, Gatekeeper, Guarded
+from htas.daemon.http.host_names import HostNames
+from htas.daemon.http.logging_in import session_routes
+from htas.daemon.http.migrate_endpoint import MigrateEndpoint
+from htas.daemon.http.optimize_endpoint import PATH, OptimizeEndpoint
+from htas.daemon.http.server import Certificate, Listener
+from htas.daemon.http.sessions import Sessions
+from htas.daemon.http.wrong_tokens import WrongTokens
+from htas.daemon.telemetry.health import Health
+from htas.daemon.telemetry.metrics import Metrics
 from htas.model.plan_document import plan_document
 from htas.web.api import api_routes
 from htas.web.pages import page_routes

@@ -14,9 +14,9 @@ from time import perf_counter
 import msgspec
 import structlog
 
-from htas.daemon.failed_searches import FailedSearches
-from htas.daemon.optimizer import InlineOptimizer, Optimizer
-from htas.daemon.searching import Searching
+from htas.daemon.loops.failed_searches import FailedSearches
+from htas.daemon.loops.optimizer import InlineOptimizer, Optimizer
+from htas.daemon.loops.searching import Searching
 from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.bookkeeping import Bookkeeper

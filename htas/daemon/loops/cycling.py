@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from htas.daemon.cycle import CycleResult
+from htas.daemon.loops.cycle import CycleResult
 from htas.model.policy import Policy
 from htas.model.stages import Stage
 from htas.ports import Clock

@@ -8,7 +8,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.daemon.optimizer import Optimizer, SearchResult
+from htas.daemon.loops.optimizer import Optimizer, SearchResult
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.model.moves import Move

@@ -1,0 +1,1 @@
+"""HTTP: who may ask for what, sessions, and the endpoints that change something."""

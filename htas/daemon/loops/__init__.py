@@ -1,0 +1,1 @@
+"""When cycles run, what one does, and which daemon leads."""

@@ -1,0 +1,1 @@
+"""The ports put together from the configuration."""
