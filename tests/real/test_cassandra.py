@@ -143,9 +143,13 @@ def test_clusters_that_share_a_keyspace_do_not_see_each_other(
 
 
 def test_a_keyspace_of_another_schema_is_refused(keyspace: CassandraSettings, cassandra: Cassandra) -> None:
-    cassandra.admin.execute(f"UPDATE {keyspace.keyspace}.schema_version SET version = 3 WHERE name = 'htas'")
-    with pytest.raises(PermanentError, match="is of schema 3, this htas reads 1"):
-        CassandraStore(keyspace)
+    stamp = f"UPDATE {keyspace.keyspace}.schema_version SET version = %s WHERE name = 'htas'"
+    cassandra.admin.execute(stamp, (3,))
+    try:
+        with pytest.raises(PermanentError, match="is of schema 3, this htas reads 1"):
+            CassandraStore(keyspace)
+    finally:
+        cassandra.admin.execute(stamp, (1,))
 
 
 def test_a_released_claim_is_forgotten_as_a_whole(keyspace: CassandraSettings, cassandra: Cassandra) -> None:
