@@ -16,10 +16,8 @@ from tests.real.test_chart import ACCOUNT, MOVING, a_pod, applied_rights, refuse
 REFUSAL = "pods that HTAS restores alone"
 TAG = "abcdef012345-1-0123456789abcdef0123456789abcdef"
 IMAGE = f"localhost/htas-checkpoint/main:{TAG}"
-WITH_A_REGISTRY: Json = {
-    **MOVING,
-    "config": {**MOVING["config"], "migration": {"registry": {"url": "https://registry.example", "pullFrom": None}}},
-}
+MIGRATION: Json = {**MOVING["config"]["migration"], "registry": {"url": "https://registry.example", "pullFrom": None}}
+WITH_A_REGISTRY: Json = {**MOVING, "config": {**MOVING["config"], "migration": MIGRATION}}
 
 
 @pytest.fixture(scope="module")

@@ -421,7 +421,7 @@ def test_pods_are_made_only_where_a_group_asks_for_moves(
     method: str, values: Json, rights: set[str], helm: Path
 ) -> None:
     groups = [{"name": "services", "workload": "service"}, {"name": "batch", "cleaning": {"migration": method}}]
-    items = rendered(helm, values | {"config": {"nodeGroups": groups}})
+    items = rendered(helm, values | {"config": {**values.get("config", {}), "nodeGroups": groups}})
     rules = of_kind(items, "ClusterRole")["rules"]
     created = {each for rule in rules if "create" in rule["verbs"] for each in rule["resources"]}
     assert created & {"pods", "nodes/checkpoint"} == rights
