@@ -219,8 +219,8 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
-HOURS, ASKING_H = 10.0, 14_540 / 3600
-"""How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
+HOURS, ASKING_H = 10.0, 14_620 / 3600
+"""How much of the day is played at once: of `mode: approve` until after a burst, when four proposals wait."""
 
 
 def demo(
