@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from time import thread_time
@@ -20,6 +21,14 @@ MOST_OF_A_KIND = 3
 MOST_OF_A_SOURCE = 60
 MOST_BYTES = 1_000_000
 MOST_SECONDS = 3.0
+
+
+_FOLDER = re.compile(r"(?<!\S)/\S*/(?=[^/\s])")
+
+
+def without_folders(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """A snapshot whose store's problem names a file alone: a folder is that of the machine that recorded it."""
+    return msgspec.structs.replace(snapshot, store_problem=_FOLDER.sub("", snapshot.store_problem))
 
 
 class Recorder:
@@ -62,6 +71,7 @@ class Recorder:
         if seconds > MOST_SECONDS:
             self.passed_over["took long"] += 1
             return
+        snapshot = without_folders(snapshot)
         policy_document = brief(policy)
         key = digest(policy_document)
         question = Question.of(self.source, snapshot, key, now, stages)

@@ -23,7 +23,7 @@ from tools.corpus import stories
 from tools.corpus.decided import decisions_of
 from tools.corpus.decisions import Corpus, Question, merge, planned_by, write
 from tools.corpus.documents import LostError, brief, differences, read
-from tools.corpus.recording import Recorder
+from tools.corpus.recording import Recorder, without_folders
 
 ONE = make_snapshot([make_node("n")], [make_pod("p", "1", "1Gi"), make_job("j")])
 ASKED = planned_by(plan)
@@ -221,3 +221,8 @@ def test_a_question_is_known_by_what_was_asked() -> None:
     first, second = (Question.of(source, ONE, "p", NOW, ALL_STAGES) for source in "ab")
     assert first.id == second.id
     assert first.id != Question.of("a", ONE, "p", NOW, frozenset({Stage.CLEANING})).id
+
+
+def test_no_folder_of_the_machine_that_records_is_written_down() -> None:
+    asked = make_snapshot(store_problem="/tmp/somewhere/else/htas.db: disk is full; see docs/store.md or a/b")
+    assert without_folders(asked).store_problem == "htas.db: disk is full; see docs/store.md or a/b"
